@@ -1,0 +1,136 @@
+// Package config reads the plain configuration of a process: flags over
+// environment over file. It owns names, defaults and bounds; it opens nothing
+// but the configuration file and .env, and only cmd and app import it.
+//
+// Every setting has one name in iris.config.toml and one environment variable;
+// docs/configuration.md lists them and is checked against the struct below.
+package config
+
+import (
+	"time"
+
+	"github.com/iris-operator/iris/internal/secret"
+)
+
+// Config is the whole configuration. The tags are its documentation: toml and
+// env are the names, default the value when neither is set, help what it does.
+type Config struct {
+	Workspace string `toml:"workspace" env:"IRIS_WORKSPACE" default:"~/.iris" help:"directory in which everything durable lives"`
+	Sandbox   string `toml:"sandbox" env:"IRIS_SANDBOX" default:"host" help:"where commands run; only host exists so far"`
+	Env       string `toml:"environment" env:"IRIS_ENV" default:"prod" help:"label in logs: prod or preview"`
+	Timezone  string `toml:"timezone" env:"TZ" default:"the host's" help:"IANA name of the time zone people mean"`
+	// OperatorChannel is where Iris speaks without being asked.
+	OperatorChannel string `toml:"operator_channel" env:"IRIS_STATUS_CHANNEL" default:"the log" help:"channel id for notices to the operator"`
+
+	API     API     `toml:"api"`
+	Web     Web     `toml:"web"`
+	Model   Model   `toml:"model"`
+	Compact Compact `toml:"compact"`
+	Budget  Budget  `toml:"budget"`
+	Turns   Turns   `toml:"turns"`
+	Bash    Bash    `toml:"bash"`
+	Log     Log     `toml:"log"`
+	Journal Journal `toml:"journal"`
+
+	// File is the configuration file that was read, empty if none.
+	File string `toml:"-"`
+	// environ holds what Lookup may serve.
+	environ map[string]string
+}
+
+// API is the one listener.
+type API struct {
+	Host  string       `toml:"host" env:"IRIS_API_HOST" default:"127.0.0.1" help:"address the API and the page listen on"`
+	Port  int          `toml:"port" env:"IRIS_API_PORT" default:"3000" help:"port of the API and the page"`
+	Token secret.Value `toml:"token" env:"IRIS_API_TOKEN" default:"made at first start" help:"the operator's bearer token; when unset it is kept in ~/.config/iris/token"`
+	// Timeout bounds the wait of one message call, not the turn.
+	Timeout Millis `toml:"session_timeout_ms" env:"IRIS_SESSION_TIMEOUT_MS" default:"600000" help:"longest wait of POST /sessions/:id/message, in milliseconds; the turn goes on after it"`
+}
+
+// Web is the page.
+type Web struct {
+	Host         string       `toml:"host" env:"IRIS_WEBUI_HOST" default:"127.0.0.1" help:"address of the page's own listener"`
+	Port         int          `toml:"port" env:"IRIS_WEBUI_PORT" default:"off" help:"port of a second listener with the page's routes alone"`
+	Password     secret.Value `toml:"password" env:"IRIS_WEBUI_PASSWORD" default:"none" help:"password of the page; without one only the one-time link logs in"`
+	AllowedHosts []string     `toml:"allowed_hosts" env:"IRIS_ALLOWED_HOSTS" default:"none" help:"host names under which a proxy serves the page"`
+}
+
+// Model says who thinks, and for how long.
+type Model struct {
+	Provider string   `toml:"provider" env:"IRIS_PROVIDER" default:"found (see docs)" help:"name of a provider: built in, or from models.json"`
+	Name     string   `toml:"name" env:"IRIS_MODEL" default:"the provider's first" help:"model id"`
+	Fallback []string `toml:"fallback" env:"IRIS_MODEL_FALLBACK" default:"none" help:"provider/model pairs that are tried in this order when the model fails, each once"`
+	Thinking int64    `toml:"thinking_tokens" env:"IRIS_THINKING_TOKENS" default:"0" help:"reasoning budget per answer in tokens, where the model has it; 0 is off"`
+	// Timeout is silence between content events.
+	Timeout Seconds `toml:"timeout_secs" env:"IRIS_LLM_TIMEOUT_SECS" default:"90" help:"longest silence of the model in seconds; time of tools does not count"`
+	Retries int     `toml:"max_retries" env:"IRIS_LLM_MAX_RETRIES" default:"3" help:"attempts per model call, the first included"`
+	Base    Millis  `toml:"retry_base_ms" env:"IRIS_LLM_RETRY_BASE_MS" default:"500" help:"pause before the second attempt in milliseconds; later ones wait about twice that"`
+}
+
+// Compact says when a history is shortened.
+type Compact struct {
+	Threshold float64 `toml:"threshold" env:"IRIS_COMPACT_THRESHOLD" default:"0.7" help:"fill of the model's window at which the history is summarised"`
+	Target    float64 `toml:"target" env:"IRIS_COMPACT_TARGET" default:"0.1" help:"fill to aim for"`
+}
+
+// Budget stops turns that cost too much; 0 is no limit.
+type Budget struct {
+	Calls     int     `toml:"calls_per_turn" env:"IRIS_BUDGET_CALLS_PER_TURN" default:"100" help:"model calls in one turn; -1 is no limit"`
+	Tokens    int64   `toml:"tokens_per_turn" env:"IRIS_BUDGET_TOKENS_PER_TURN" default:"none" help:"tokens in one turn"`
+	Cost      float64 `toml:"cost_per_turn" env:"IRIS_BUDGET_COST_PER_TURN" default:"none" help:"US dollars in one turn"`
+	DayTokens int64   `toml:"tokens_per_day" env:"IRIS_BUDGET_TOKENS_PER_DAY" default:"none" help:"tokens in one day"`
+	DayCost   float64 `toml:"cost_per_day" env:"IRIS_BUDGET_COST_PER_DAY" default:"none" help:"US dollars in one day"`
+}
+
+// Turns says how turns wait and end.
+type Turns struct {
+	MaxAge       Hours   `toml:"interrupted_max_age_hours" env:"IRIS_INTERRUPTED_RUN_MAX_AGE_HOURS" default:"4" help:"age in hours up to which a turn cut off by a restart is taken up again"`
+	Grace        Seconds `toml:"shutdown_grace_secs" env:"IRIS_SHUTDOWN_GRACE_SECS" default:"10" help:"seconds that running turns get to finish when the process is told to end"`
+	VerboseTools bool    `toml:"verbose_tools" env:"IRIS_VERBOSE_TOOLS" default:"false" help:"show tool output in chats"`
+}
+
+// Bash is the policy of commands.
+type Bash struct {
+	Policy    string   `toml:"policy" env:"IRIS_BASH_POLICY" default:"on" help:"off lets every command pass; it is still recorded"`
+	AuditFile string   `toml:"audit_file" env:"IRIS_BASH_AUDIT_FILE" default:"<workspace>/meta/bash-audit.log" help:"record of every command"`
+	PassEnv   []string `toml:"pass_env" env:"IRIS_BASH_PASS_ENV" default:"none" help:"further environment variables that commands may see"`
+}
+
+// Log is what the process writes to standard error.
+type Log struct {
+	Level  string `toml:"level" env:"IRIS_LOG_LEVEL" default:"info" help:"debug, info, warn or error"`
+	Format string `toml:"format" env:"IRIS_LOG_FORMAT" default:"text" help:"text or json"`
+}
+
+// Journal bounds what is kept for watchers that come back late.
+type Journal struct {
+	MaxAge Hours `toml:"max_age_hours" env:"IRIS_JOURNAL_MAX_AGE_HOURS" default:"168" help:"hours that the events of ended turns are kept"`
+	MaxMiB int64 `toml:"max_mib" env:"IRIS_JOURNAL_MAX_MIB" default:"1024" help:"MiB that the journal may take"`
+}
+
+// Millis, Seconds and Hours are durations given as plain numbers of their unit.
+type (
+	Millis  int64
+	Seconds float64
+	Hours   float64
+)
+
+// Duration converts to a time.Duration.
+func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
+// Duration converts to a time.Duration.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// Duration converts to a time.Duration.
+func (h Hours) Duration() time.Duration { return time.Duration(float64(h) * float64(time.Hour)) }
+
+// Lookup serves the variables that hold keys and addresses of providers
+// (*_API_KEY, *_KEY, *_BASE_URL and what models.json names with $NAME), from the
+// environment first and .env second.
+func (c *Config) Lookup(name string) (secret.Value, bool) {
+	v, ok := c.environ[name]
+	if !ok || v == "" {
+		return secret.Value{}, false
+	}
+	return secret.New(v), true
+}

@@ -1,0 +1,292 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/caarlos0/env/v11"
+	"github.com/joho/godotenv"
+)
+
+// FileName is the name of the configuration file.
+const FileName = "iris.config.toml"
+
+// A Source is where Load looks. Nothing else is read.
+type Source struct {
+	// Flags override the environment under the names of its variables.
+	Flags map[string]string
+	// Environ is the environment, as os.Environ gives it.
+	Environ []string
+	// Dir is the current directory: .env and the file are looked for in it.
+	Dir string
+	// Home is the user's home directory.
+	Home string
+	// Workspace is the command-line argument, empty if not given.
+	Workspace string
+}
+
+// Load reads the configuration. warnings are for the operator to read once. An
+// error names the file or variable, what is wrong with it and the way out.
+func Load(src Source) (cfg *Config, warnings []string, err error) {
+	environ := split(src.Environ)
+	warnings, err = addDotEnv(environ, filepath.Join(src.Dir, ".env"))
+	if err != nil {
+		return nil, nil, err
+	}
+	maps.Copy(environ, src.Flags)
+	if src.Workspace != "" {
+		environ["IRIS_WORKSPACE"] = src.Workspace
+	}
+	cfg = &Config{environ: environ}
+	more, err := cfg.readFile(src, environ)
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings = append(warnings, more...)
+	if err := cfg.readEnviron(environ); err != nil {
+		return nil, nil, err
+	}
+	cfg.fill(src)
+	if err := cfg.check(); err != nil {
+		return nil, nil, err
+	}
+	return cfg, warnings, nil
+}
+
+func split(environ []string) map[string]string {
+	out := make(map[string]string, len(environ))
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// addDotEnv adds what .env says about Iris and about providers; variables that
+// are already set win. Other names in the file are left alone: commands must
+// not come to see them through us.
+func addDotEnv(environ map[string]string, path string) (warnings []string, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		warnings = append(warnings, fmt.Sprintf("%s can be read by other users (mode %04o): chmod 600 it", path, info.Mode().Perm()))
+	}
+	vars, err := godotenv.Read(path)
+	if err != nil {
+		// The error may quote the line, which may be a secret.
+		return nil, fmt.Errorf("%s is not a list of NAME=value lines", path)
+	}
+	for k, v := range vars {
+		if _, set := environ[k]; !set && forUs(k) {
+			environ[k] = v
+		}
+	}
+	return warnings, nil
+}
+
+func forUs(name string) bool {
+	for _, p := range []string{"IRIS_", "LANGFUSE_", "AWS_", "AZURE_"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	for _, s := range []string{"_API_KEY", "_BASE_URL", "_KEY", "_TOKEN"} {
+		if strings.HasSuffix(name, s) {
+			return true
+		}
+	}
+	return name == "TZ"
+}
+
+// readFile decodes the first configuration file there is.
+func (c *Config) readFile(src Source, environ map[string]string) (warnings []string, err error) {
+	path, explicit := environ["IRIS_CONFIG"], true
+	if path == "" {
+		path, explicit = findFile(src, environ), false
+	}
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if explicit {
+			return nil, fmt.Errorf("read the configuration named by IRIS_CONFIG: %w", err)
+		}
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("%s can be written by other users (mode %04o): chmod 600 it", path, info.Mode().Perm())
+	}
+	md, err := toml.Decode(string(data), c)
+	if err != nil {
+		var perr toml.ParseError
+		if errors.As(err, &perr) {
+			return nil, fmt.Errorf("%s, line %d: %s", path, perr.Position.Line, perr.Message)
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if unknown := md.Undecoded(); len(unknown) > 0 {
+		key := unknown[0].String()
+		return nil, fmt.Errorf("%s: there is no setting %q; the nearest is %q", path, key, nearest(key, fileKeys()))
+	}
+	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero()) {
+		warnings = append(warnings, fmt.Sprintf("%s holds a secret and can be read by other users (mode %04o): chmod 600 it", path, info.Mode().Perm()))
+	}
+	c.File = path
+	return warnings, nil
+}
+
+func findFile(src Source, environ map[string]string) string {
+	ws := environ["IRIS_WORKSPACE"]
+	if ws == "" {
+		ws = "~/.iris"
+	}
+	for _, dir := range []string{expand(ws, src), src.Dir, filepath.Join(src.Home, ".iris-slack")} {
+		name := FileName
+		if filepath.Base(dir) == ".iris-slack" {
+			name = "config.toml"
+		}
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// expand makes a path absolute; "~/" is the home directory.
+func expand(path string, src Source) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		path = filepath.Join(src.Home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(src.Dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+// readEnviron lays the variables over what the file said.
+func (c *Config) readEnviron(environ map[string]string) error {
+	known := []string{"IRIS_CONFIG"}
+	for _, f := range Fields() {
+		known = append(known, f.Env)
+	}
+	// A set but empty variable is the same as none.
+	set := map[string]string{}
+	for k, v := range environ {
+		if v != "" {
+			set[k] = v
+		}
+	}
+	err := env.ParseWithOptions(c, env.Options{Environment: set})
+	var agg env.AggregateError
+	if errors.As(err, &agg) && len(agg.Errors) > 0 {
+		var perr env.ParseError
+		if errors.As(agg.Errors[0], &perr) {
+			if i := slices.IndexFunc(Fields(), func(f Field) bool { return f.path == perr.Name || strings.HasSuffix(f.path, "."+perr.Name) }); i >= 0 {
+				f := Fields()[i]
+				return fmt.Errorf("%s=%q is not %s", f.Env, set[f.Env], kindName(perr.Type.Kind()))
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("environment: %w", err)
+	}
+	return nil
+}
+
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "valid"
+}
+
+// fill sets what is still zero. For these settings 0 means the default.
+func (c *Config) fill(src Source) {
+	def(&c.Workspace, "~/.iris")
+	c.Workspace = expand(c.Workspace, src)
+	def(&c.Sandbox, "host")
+	if c.Env != "preview" {
+		c.Env = "prod"
+	}
+	def(&c.API.Host, "127.0.0.1")
+	def(&c.API.Port, 3000)
+	def(&c.API.Timeout, 600_000)
+	def(&c.Web.Host, "127.0.0.1")
+	def(&c.Model.Timeout, 90)
+	def(&c.Model.Retries, 3)
+	def(&c.Model.Base, 500)
+	def(&c.Compact.Threshold, 0.7)
+	def(&c.Compact.Target, 0.1)
+	def(&c.Budget.Calls, 100)
+	def(&c.Turns.MaxAge, 4)
+	def(&c.Turns.Grace, 10)
+	def(&c.Bash.AuditFile, filepath.Join(c.Workspace, "meta", "bash-audit.log"))
+	c.Bash.AuditFile = expand(c.Bash.AuditFile, src)
+	def(&c.Log.Level, "info")
+	def(&c.Log.Format, "text")
+	def(&c.Journal.MaxAge, 168)
+	def(&c.Journal.MaxMiB, 1024)
+}
+
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// nearest returns the candidate with the smallest edit distance.
+func nearest(word string, candidates []string) string {
+	best, min := "", 1<<30
+	for _, c := range candidates {
+		if d := distance(word, c); d < min {
+			best, min = c, d
+		}
+	}
+	return best
+}
+
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diag+1)
+		}
+	}
+	return row[len(b)]
+}
