@@ -1,0 +1,116 @@
+package llm
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// ErrFrame is returned by Frames for a frame that is longer than it may be.
+var ErrFrame = errors.New("event of the stream is too long")
+
+// maxFrame bounds one server-sent event. The largest known are whole answers
+// repeated at the end of a Responses stream.
+const maxFrame = 16 << 20
+
+// A Frame is one server-sent event.
+type Frame struct {
+	Type string // the event field, "" if there was none
+	Data []byte // the data lines, joined by newlines; valid until the next frame
+}
+
+// Frames reads server-sent events. The zero value is not usable; see NewFrames.
+type Frames struct {
+	r      *bufio.Reader
+	data   []byte
+	line   []byte
+	lines  int
+	kind   string
+	afterR bool // the last line ended in CR: an LF that follows belongs to it
+}
+
+// NewFrames returns a reader of the events in r. It does not close r.
+func NewFrames(r io.Reader) *Frames {
+	return &Frames{r: bufio.NewReader(r)}
+}
+
+// Next returns the next event that carries data. Comments, keep-alives without
+// data, ids and retry hints are skipped. At the end of the stream it returns
+// io.EOF, and io.ErrUnexpectedEOF if the stream ended inside an event.
+func (f *Frames) Next() (Frame, error) {
+	f.data, f.kind, f.lines = f.data[:0], "", 0
+	for {
+		line, err := f.readLine()
+		if err != nil {
+			if err == io.EOF && (f.lines > 0 || len(line) > 0) {
+				err = io.ErrUnexpectedEOF
+			}
+			return Frame{}, err
+		}
+		if len(line) == 0 {
+			if f.lines > 0 {
+				return Frame{Type: f.kind, Data: f.data}, nil
+			}
+			f.kind = ""
+			continue
+		}
+		if err := f.field(line); err != nil {
+			return Frame{}, err
+		}
+	}
+}
+
+func (f *Frames) field(line []byte) error {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "event":
+		f.kind = string(value)
+	case "data":
+		if f.lines > 0 {
+			f.data = append(f.data, '\n')
+		}
+		f.lines++
+		if len(f.data)+len(value) > maxFrame {
+			return ErrFrame
+		}
+		f.data = append(f.data, value...)
+	}
+	return nil
+}
+
+// readLine returns a line without its end, which is LF, CR or CRLF.
+func (f *Frames) readLine() ([]byte, error) {
+	f.line = f.line[:0]
+	for {
+		chunk, err := f.r.Peek(1)
+		if len(chunk) == 0 {
+			return f.line, err
+		}
+		chunk, _ = f.r.Peek(f.r.Buffered())
+		if f.afterR {
+			f.afterR = false
+			if chunk[0] == '\n' {
+				f.skip(1)
+				continue
+			}
+		}
+		end := bytes.IndexAny(chunk, "\r\n")
+		if end < 0 {
+			f.line = append(f.line, chunk...)
+			f.skip(len(chunk))
+			if len(f.line) > maxFrame {
+				return nil, ErrFrame
+			}
+			continue
+		}
+		f.line = append(f.line, chunk[:end]...)
+		f.afterR = chunk[end] == '\r'
+		f.skip(end + 1)
+		return f.line, nil
+	}
+}
+
+// skip drops n bytes that are buffered, which cannot fail.
+func (f *Frames) skip(n int) { _, _ = f.r.Discard(n) }
