@@ -34,7 +34,9 @@ type Entry struct {
 	Key string
 	// Pin keeps the record, and what its stream appended after it, from being
 	// dropped by retention until an entry with the same text in Unpin is
-	// appended. Pins are what recovery reads. Empty: none.
+	// appended. Pins are what recovery reads. A name that is pinned already
+	// stays where it is; an entry that unpins and pins the same name moves it.
+	// Unpinning what is not pinned does nothing. Empty: none.
 	Pin   string
 	Unpin string
 }
@@ -57,24 +59,32 @@ const Any int64 = -1
 //   - lose at most what was not yet synced when the machine loses power, and
 //     nothing when the process is killed; drop a torn tail when opened;
 //   - after an error of the disk refuse every further Append and Sync with that
-//     error;
+//     error, except that an Append for which there was no room leaves nothing
+//     behind and may be tried again;
 //   - never let a slow reader delay an append;
 //   - be safe for concurrent use.
 type Journal interface {
 	// Append adds entries to a stream. expect is the number of the stream's
 	// last record (0 for a stream without records), or Any; on a mismatch
-	// nothing is appended and the error is ErrMoved. When Append returns nil
-	// the entries are in the kernel. last is the number of the last entry.
+	// nothing is appended and the error is ErrMoved; a taken key is reported
+	// rather than a mismatch. When Append returns nil the entries are in the
+	// kernel. last is the number of the last entry. The entries may be reused.
 	Append(ctx context.Context, stream string, expect int64, entries ...Entry) (last int64, err error)
 	// Sync returns when everything appended before the call is on disk.
 	// Concurrent calls share one fsync.
 	Sync(ctx context.Context) error
 	// Last returns the number of the stream's last record, 0 if it has none.
+	// A stream whose records were all dropped has none.
 	Last(stream string) int64
+	// Streams yields every stream that has records and its last number, as of
+	// the call, in no order. It is how a copy finds out what it has missed.
+	Streams() iter.Seq2[string, int64]
 	// Read yields the stream's records after since, oldest first, up to those
 	// that exist when it gets there. An error ends the sequence. When records
 	// after since are no longer kept, the first error is ErrTruncated and the
-	// sequence then goes on with the oldest record that is.
+	// sequence then goes on with the oldest record that is. (Of a stream whose
+	// records were all dropped this is said only if since is above 0.) since
+	// may be any number, also one of another stream.
 	Read(ctx context.Context, stream string, since int64) iter.Seq2[Record, error]
 	// Follow is Read that waits for more until ctx ends; it then stops without
 	// an error. It ends with ErrClosed when the journal is closed.
