@@ -54,12 +54,14 @@ type Sandbox interface {
 type Command struct {
 	Conversation chat.Address
 	Script       string
-	Dir          string   // in the sandbox; empty means its default directory
-	Env          []string // the whole environment, "K=V"
-	Stdin        io.Reader
-	Stdout       io.Writer
-	Stderr       io.Writer
-	Timeout      time.Duration // 0: none but ctx
+	Dir          string // in the sandbox; empty means its default directory
+	// Env is the whole environment, "K=V". A sandbox may add IRIS_COMMAND_ID,
+	// the mark by which it finds what the command started.
+	Env     []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Timeout time.Duration // 0: none but ctx
 }
 
 // An Exit is how a command ended.
@@ -73,5 +75,16 @@ type Exit struct {
 	// Timeout or because ctx was done.
 	TimedOut bool
 	Aborted  bool
-	Duration time.Duration
+	// Background counts the processes that the command left running when it
+	// had ended by itself, and that were ended after it.
+	Background int
+	Duration   time.Duration
+}
+
+// A Resolver is a Sandbox that can tell where a path leads. Tools use it so
+// that the policy judges the file and not the name of a link to it.
+type Resolver interface {
+	// Resolve follows the symbolic links of an absolute path, for as far as it
+	// exists; what does not exist stays as it is written.
+	Resolve(ctx context.Context, conv chat.Address, path string) (string, error)
 }
