@@ -1,0 +1,125 @@
+// Package route decides what a message is: to be ignored, to be logged only, a
+// command, or a turn of some conversation for some runner. It is pure: what is
+// true at the moment comes in as a [Snapshot], the answer is a [Decision], and
+// the engine acts on it. The package owns the rules of every transport (who
+// counts as addressed, which words are commands, what @name means) so that they
+// can be read and tested in one place; it knows no configuration and does no
+// I/O.
+package route
+
+import (
+	"strings"
+
+	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/transport"
+	"github.com/iris-operator/iris/internal/turn"
+)
+
+// A Snapshot is what routing needs to know about the place a message came from.
+type Snapshot struct {
+	// Default is the runner of conversations that have none of their own.
+	Default string
+	// Runner is the runner of this session, project or room; empty: Default.
+	Runner string
+	// Conversation is the conversation the address belongs to, where that is
+	// not the address itself (the private line of a room); zero: the address.
+	Conversation chat.Address
+	// Agents are the names that "@name" may call, in the spelling of their
+	// registry; each is also the name of a runner.
+	Agents []string
+}
+
+// A Kind says what is to be done with a message.
+type Kind string
+
+// The kinds.
+const (
+	// Ignore: nothing is kept.
+	Ignore Kind = "ignore"
+	// Log: the message is kept as something that was said; nobody answers.
+	Log Kind = "log"
+	// Command: Verb and Argument act on the conversation.
+	Command Kind = "command"
+	// Run: Runner answers in Conversation.
+	Run Kind = "run"
+)
+
+// A Decision is what is to be done with a message.
+type Decision struct {
+	Kind         Kind
+	Conversation chat.Address
+	Runner       string
+	// Prompt, when not empty, is what the runner gets instead of the text.
+	Prompt   string
+	Verb     transport.Verb
+	Argument string
+}
+
+// Decide routes one message.
+//
+// Outside of chat spaces (API sessions, the bridge, escalations) and for
+// origins other than a person's message every text is a turn: nothing in it is
+// a command or a mention. In a chat space, in this order: the words of a bot
+// are logged; "@name" at the start calls that agent; a whole message that is a
+// command is one when it is addressed to Iris, and the plain ones also bare at
+// the top level; what is addressed to Iris is a turn; anything else is logged.
+func Decide(s transport.Submission, snap Snapshot) Decision {
+	d := Decision{Kind: Run, Conversation: snap.Conversation, Runner: firstOf(s.Runner, snap.Runner, snap.Default)}
+	if d.Conversation.IsZero() {
+		d.Conversation = s.Address
+	}
+	if empty(s.Message) {
+		d.Kind = Ignore
+		return d
+	}
+	if !chatty(s) {
+		return d
+	}
+	if s.Message.From.Bot {
+		d.Kind = Log
+		return d
+	}
+	if name, query, ok := Mention(s.Message.Text, snap.Agents); ok {
+		d.Runner = name
+		if query != s.Message.Text && s.Message.Prompt == "" {
+			d.Prompt = query
+		}
+		return d
+	}
+	addressed := s.Mention || s.Direct || s.Address.Space == chat.Web || s.Origin == turn.FromAPI
+	if verb, arg, ok := ParseCommand(s.Message.Text); ok && (addressed || !s.Reply && bare(verb)) {
+		d.Kind, d.Verb, d.Argument = Command, verb, arg
+		return d
+	}
+	if !addressed {
+		d.Kind = Log
+	}
+	return d
+}
+
+// chatty reports that people talk there, so that their words may be commands.
+func chatty(s transport.Submission) bool {
+	switch s.Origin {
+	case turn.FromChat, turn.FromAPI, "":
+		return !s.Address.Headless()
+	}
+	return false
+}
+
+// bare reports that the verb needs no mention at the top level of a channel.
+func bare(v transport.Verb) bool {
+	return v == transport.Stop || v == transport.Compact || v == transport.Reset
+}
+
+func empty(m chat.Message) bool {
+	return strings.TrimSpace(m.Text) == "" && m.Prompt == "" && len(m.Files) == 0
+}
+
+func firstOf(names ...string) string {
+	for _, n := range names {
+		if n != "" {
+			return n
+		}
+	}
+	return ""
+}
