@@ -1,0 +1,65 @@
+// Package delivery is what Iris says by herself: a line into a conversation
+// that nobody asked for at that moment, such as a parked question or a failed
+// schedule. It owns the choice of the operator's place. It does not carry the
+// words to a platform: a notice is a record of the conversation, and whoever
+// watches the conversation draws it.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/iris-operator/iris/internal/chat"
+)
+
+// A Noticer puts a line into a conversation and returns when it is on disk.
+type Noticer interface {
+	Notice(ctx context.Context, conv chat.Address, text string) error
+}
+
+// Options of a Desk.
+type Options struct {
+	// Noticer is required.
+	Noticer Noticer
+	// Operator is where the operator reads; zero: in the log only.
+	Operator chat.Address
+	Logger   *slog.Logger // nil: slog.DiscardHandler
+}
+
+// A Desk posts notices. It is safe for concurrent use.
+type Desk struct{ opts Options }
+
+// New checks opts.
+func New(opts Options) (*Desk, error) {
+	if opts.Noticer == nil {
+		return nil, errors.New("delivery: a noticer is required")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Desk{opts}, nil
+}
+
+// Post puts text into a conversation; when it returns nil the text is on disk.
+// Posting the same text twice shows it twice.
+func (d *Desk) Post(ctx context.Context, conv chat.Address, text string) error {
+	if err := d.opts.Noticer.Notice(ctx, conv, text); err != nil {
+		return fmt.Errorf("post to %s: %w", conv, err)
+	}
+	return nil
+}
+
+// Tell posts text where the operator reads. Without such a place, or when
+// posting fails, the text goes to the log instead, at level warning, so that it
+// is never lost silently.
+func (d *Desk) Tell(ctx context.Context, text string) {
+	if d.opts.Operator.IsZero() {
+		d.opts.Logger.Warn("for the operator", "text", text)
+		return
+	}
+	if err := d.Post(ctx, d.opts.Operator, text); err != nil {
+		d.opts.Logger.Warn("for the operator", "text", text, "err", err)
+	}
+}
