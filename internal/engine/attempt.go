@@ -1,0 +1,358 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/iris-operator/iris/internal/journal"
+	"github.com/iris-operator/iris/internal/runner"
+	"github.com/iris-operator/iris/internal/turn"
+)
+
+// What became of a call besides what the runner returned.
+var (
+	errStuck     = errors.New("the runner did not return in time")
+	errAbandoned = errors.New("the process ends before the runner")
+)
+
+// errEnded is what a sink says after its turn has ended.
+var errEnded = errors.New("the turn has ended")
+
+// A panicked runner or job.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// An attempt is one run of a turn, and the sink of its runner.
+type attempt struct {
+	e *Engine
+	t *task
+	// ended is closed when the terminal event is on disk.
+	ended chan struct{}
+
+	// mu guards the fields below and t.said, and makes sure that nothing is
+	// written after the terminal event.
+	mu      sync.Mutex
+	started bool // Started was written
+	over    bool // the terminal event was written, or somebody is about to
+	closed  bool // the runner has returned or was given up
+}
+
+// runTurn gives t to its runner and returns when the lane is free, whatever the
+// runner does.
+func (e *Engine) runTurn(t *task) {
+	a := &attempt{e: e, t: t, ended: make(chan struct{})}
+	var err error
+	if context.Cause(t.ctx) == nil {
+		if err = a.begin(); err == nil {
+			err = e.call(t, a.ended, func(ctx context.Context) error {
+				return e.opts.Runners[t.accepted.Runner].Run(ctx, t.request(), a)
+			})
+		}
+	}
+	a.conclude(err)
+}
+
+func (t *task) request() turn.Request {
+	return turn.Request{
+		ID: t.id, Conversation: t.lane.conv, Message: t.accepted.Message, Origin: t.accepted.Origin,
+		Started: t.at, Attempt: t.attempt, Resume: t.resume, Text: t.said.text(),
+	}
+}
+
+// begin writes that the turn starts.
+func (a *attempt) begin() error {
+	e, t := a.e, a.t
+	now := e.opts.Now()
+	if t.said.open() {
+		// Pieces of an earlier attempt: the model is asked for them again.
+		if err := a.Emit(turn.Event{Kind: turn.Text, Void: true}); err != nil {
+			return err
+		}
+	}
+	_, err := e.write(t.lane, journal.Entry{}, turn.Record{Turn: t.id, Begun: &turn.Begun{Attempt: t.attempt, At: now}}, false, func(seq int64) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		t.begun, t.started = seq, now
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.Emit(turn.Event{Kind: turn.Started}); err != nil {
+		return err
+	}
+	info := e.info(t)
+	e.log.Info("turn started", "turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "attempt", t.attempt, "waited", info.Waited)
+	call(e.opts.Hooks.TurnStarted, info)
+	return nil
+}
+
+// call runs f and returns when f has, or when it no longer matters: StopLimit
+// after t was stopped or after its terminal event (ended may be nil), or when
+// the process leaves. f then runs on alone and is logged when it returns.
+func (e *Engine) call(t *task, ended <-chan struct{}, f func(ctx context.Context) error) error {
+	result := make(chan error, 1)
+	go func() {
+		err := error(&panicError{value: "the goroutine was ended"})
+		defer func() {
+			if r := recover(); r != nil {
+				err = &panicError{r, debug.Stack()}
+			}
+			result <- err
+		}()
+		err = f(t.ctx)
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-t.ctx.Done():
+	case <-ended:
+	case <-e.abandon:
+		return errAbandoned
+	}
+	limit := time.NewTimer(e.opts.StopLimit)
+	defer limit.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-e.abandon:
+		return errAbandoned
+	case <-limit.C:
+		e.log.Error("a runner does not return; its lane goes on without it", "turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "job", t.jobKind)
+		return errStuck
+	}
+}
+
+// conclude ends the turn if its runner has not, and keeps the runner from
+// saying more.
+func (a *attempt) conclude(err error) {
+	e, t := a.e, a.t
+	a.mu.Lock()
+	a.closed = true
+	if a.over {
+		a.mu.Unlock()
+		if err != nil {
+			e.log.Warn("a runner returned an error after it had ended its turn", "turn", t.id, "err", err)
+		}
+		return
+	}
+	a.over = true
+	ev, open := a.verdict(err)
+	if open {
+		a.mu.Unlock()
+		e.log.Info("turn left open", "turn", t.id, "conversation", t.lane.conv, "attempt", t.attempt)
+		return
+	}
+	seq, werr := a.writeEnd(&ev)
+	a.mu.Unlock()
+	if p := (*panicError)(nil); errors.As(err, &p) {
+		e.log.Error("a runner panicked", "turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "panic", p.value, "stack", string(p.stack))
+		call(e.opts.Hooks.Panicked, e.info(t))
+	}
+	if werr == nil {
+		werr = e.settleEnd(t, seq, ev, err)
+	}
+	if werr != nil {
+		e.log.Error("end a turn", "turn", t.id, "conversation", t.lane.conv, "err", werr)
+	}
+}
+
+// verdict is the terminal event of a turn whose runner returned err without
+// one; open says that the turn is left for the next start. mu must be held.
+func (a *attempt) verdict(err error) (ev turn.Event, open bool) {
+	cause, said := context.Cause(a.t.ctx), a.t.said.text()
+	failed := func(code turn.Code, text string) (turn.Event, bool) {
+		return turn.Event{Kind: turn.Failed, Code: code, Error: text, Text: said}, false
+	}
+	var known *runner.Error
+	var panicked *panicError
+	switch {
+	case errors.Is(err, errAbandoned):
+		return ev, true
+	case errors.As(err, &panicked):
+		return failed(turn.CodePanic, "run failed: an internal error; the log of this server says more")
+	case errors.Is(cause, runner.ErrLeaving):
+		return ev, true
+	case errors.Is(cause, runner.ErrStopped):
+		return turn.Event{Kind: turn.Final, Text: said, Stopped: true}, false
+	case errors.Is(cause, runner.ErrSuperseded):
+		return failed(turn.CodeSuperseded, runner.ErrSuperseded.Error())
+	case err == nil && said == "":
+		return failed(turn.CodeFailed, "run failed: no response")
+	case err == nil:
+		return turn.Event{Kind: turn.Final, Text: said}, false
+	case errors.As(err, &known):
+		return failed(known.Code, known.Text)
+	case errors.Is(err, runner.ErrInterrupted):
+		return failed(turn.CodeInterrupted, runner.ErrInterrupted.Error())
+	}
+	return failed(turn.CodeFailed, "run failed: "+err.Error())
+}
+
+// writeEnd puts ev into shape and writes it as the turn's terminal event. mu
+// must be held and over set by the caller.
+func (a *attempt) writeEnd(ev *turn.Event) (seq int64, err error) {
+	*ev = finished(*ev, a.t, context.Cause(a.t.ctx))
+	return a.e.writeEnd(a.t, *ev)
+}
+
+func (e *Engine) writeEnd(t *task, ev turn.Event) (int64, error) {
+	return e.write(t.lane, journal.Entry{Key: endKey(t.id), Unpin: string(t.id)}, turn.Record{Turn: t.id, Event: &ev}, true, nil)
+}
+
+// endKey is the key of a turn's terminal event: there can only be one.
+func endKey(id turn.ID) string { return "turn:" + string(id) }
+
+// finished gives terminal events of all runners one shape.
+func finished(ev turn.Event, t *task, cause error) turn.Event {
+	ev.Turn = t.id
+	if ev.Kind == turn.Failed && errors.Is(cause, runner.ErrStopped) && ev.Code != turn.CodePanic {
+		// What fails because it was stopped did not fail.
+		ev = turn.Event{Kind: turn.Final, Turn: t.id, Text: ev.Text, Stopped: true, Usage: ev.Usage}
+	}
+	if ev.Text == "" && (ev.Stopped || ev.Kind == turn.Failed) {
+		ev.Text = t.said.text()
+	}
+	if ev.Kind == turn.Failed {
+		if ev.Code == "" {
+			ev.Code = turn.CodeFailed
+		}
+		if ev.Error == "" {
+			ev.Error = "run failed"
+		}
+	}
+	if ev.Kind == turn.Final && strings.HasPrefix(strings.TrimSpace(ev.Text), silentMark) {
+		ev.Silent, ev.Text = true, ""
+	}
+	return ev
+}
+
+// silentMark at the start of a reply asks that nothing is posted; it is never
+// shown to anybody.
+const silentMark = "[SILENT]"
+
+// settleEnd makes a written end durable and tells everyone.
+func (e *Engine) settleEnd(t *task, seq int64, ev turn.Event, cause error) error {
+	if err := e.settle(t.lane, seq); err != nil {
+		return err
+	}
+	info := e.info(t)
+	info.Code, info.Stopped, info.Usage = ev.Code, ev.Stopped, ev.Usage
+	e.mu.Lock()
+	delete(e.turns, t.id)
+	e.mu.Unlock()
+	t.end = ev
+	close(t.done)
+	args := []any{"turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "duration", info.Ran, "code", ev.Code, "stopped", ev.Stopped}
+	if ev.Kind == turn.Failed {
+		e.log.Warn("turn ended", append(args, "error", ev.Error, "err", detail(cause))...)
+	} else {
+		e.log.Info("turn ended", args...)
+	}
+	call(e.opts.Hooks.TurnEnded, info)
+	return nil
+}
+
+// detail is what the log gets of an error whose sentence people got.
+func detail(err error) error {
+	var known *runner.Error
+	if errors.As(err, &known) {
+		return known.Err
+	}
+	return err
+}
+
+func (e *Engine) info(t *task) TurnInfo {
+	e.mu.Lock()
+	started := t.started
+	e.mu.Unlock()
+	i := TurnInfo{Turn: t.id, Conversation: t.lane.conv, Runner: t.accepted.Runner, Origin: t.accepted.Origin, Attempt: t.attempt}
+	if !started.IsZero() {
+		i.Waited, i.Ran = started.Sub(t.at), e.opts.Now().Sub(started)
+	}
+	return i
+}
+
+func call(hook func(TurnInfo), i TurnInfo) {
+	if hook != nil {
+		hook(i)
+	}
+}
+
+// Emit implements turn.Sink.
+func (a *attempt) Emit(ev turn.Event) error {
+	ev.Turn = a.t.id
+	seq, err := a.put(&ev)
+	switch {
+	case err != nil || seq == 0:
+		return err
+	case ev.Terminal():
+		err = a.e.settleEnd(a.t, seq, ev, nil)
+		close(a.ended)
+		return err
+	case ev.Kind == turn.AskFor, ev.Kind == turn.ToolUse && ev.Tool != nil && ev.Tool.Phase == turn.Start:
+		return a.e.sync()
+	}
+	return nil
+}
+
+// put writes an event; seq is 0 if there was nothing to write.
+func (a *attempt) put(ev *turn.Event) (seq int64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || a.closed {
+		return 0, errEnded
+	}
+	if ev.Kind != turn.Final && errors.Is(context.Cause(a.t.ctx), runner.ErrLeaving) {
+		return 0, runner.ErrLeaving
+	}
+	if ev.Terminal() {
+		a.over = true
+		if seq, err = a.writeEnd(ev); err != nil {
+			a.over = false
+		}
+		return seq, err
+	}
+	switch ev.Kind {
+	case turn.Started:
+		if a.started {
+			return 0, nil // the engine has said so
+		}
+		a.started = true
+	case turn.Text:
+		a.t.said.add(*ev)
+	case turn.Thinking, turn.Status, turn.ToolUse, turn.FileOut, turn.AskFor:
+	default:
+		return 0, fmt.Errorf("an event of kind %q", ev.Kind)
+	}
+	return a.e.write(a.t.lane, journal.Entry{}, turn.Record{Turn: a.t.id, Event: ev}, false, nil)
+}
+
+// Checkpoint implements turn.Sink. It works until the runner has returned, also
+// after the terminal event and while the process leaves.
+func (a *attempt) Checkpoint(_ context.Context, state any) error {
+	data, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("encode the state of turn %s: %w", a.t.id, err)
+	}
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return errEnded
+	}
+	seq, err := a.e.write(a.t.lane, journal.Entry{}, turn.Record{Turn: a.t.id, Checkpoint: data}, true, nil)
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return a.e.settle(a.t.lane, seq)
+}
