@@ -51,7 +51,11 @@ type Entry struct {
 	// Kept belongs to a compaction: the first entry that stays beside the
 	// summary in Body; empty when none does.
 	Kept string `json:"kept,omitempty"`
-	Seq  int64  `json:"seq,omitempty"`
+	// Seq and Log are set by the store: the journal record the entry came
+	// with, and the offset in log.jsonl below which every line was part of the
+	// history, or never will be, when the entry was written.
+	Seq int64 `json:"seq,omitempty"`
+	Log int64 `json:"log,omitempty"`
 }
 
 // An EntryType says how an entry counts.
@@ -118,4 +122,12 @@ var (
 	ErrBadFile = errors.New("bad attachment")
 	// ErrTooLarge: more bytes than allowed; nothing was kept.
 	ErrTooLarge = errors.New("too large")
+	// ErrChanged: the history was compacted or reset since the entry the
+	// caller knows; load it again.
+	ErrChanged = errors.New("history has changed")
+	// ErrExists: a session of that id is already there.
+	ErrExists = errors.New("already exists")
+	// ErrFormat: the workspace was written by a newer version, or its format
+	// cannot be told; nothing was changed.
+	ErrFormat = errors.New("workspace format")
 )
