@@ -36,7 +36,7 @@ var plan = []row{
 	{"internal/lease/...", "who hands leases out", list("lease")},
 
 	{"internal/runner", "contract: who answers a turn", list("chat", "turn")},
-	{"internal/llm", "contract: a model", nil},
+	{"internal/llm", "contract: a model", list("secret")},
 	{"internal/llm/...", "the wires, and the models without a provider", list("llm", "secret")},
 	{"internal/tool", "contract: what a model may call", list("chat", "turn")},
 	{"internal/sandbox", "contract: where a command runs", list("chat")},
