@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	"github.com/iris-operator/iris/internal/llm"
@@ -94,22 +95,35 @@ func (m *Model) thinking(e *encoder, req llm.Request, limit int64) {
 	}
 }
 
-// midway reports whether the history ends with results of calls whose message
-// does not begin with thinking that this model may see again.
+// midway reports whether the history ends with results of calls, and the
+// assistant's side of it does not begin with thinking that this model may see
+// again.
 func (e *encoder) midway(messages []llm.Message) bool {
-	for i := len(messages) - 1; i >= 0; i-- {
-		m := &messages[i]
-		if m.Role != llm.Assistant {
-			continue
-		}
-		calls := false
-		for j := range m.Parts {
-			calls = calls || m.Parts[j].Kind == llm.CallPart
-		}
-		return calls && i == len(messages)-2 && !(e.keepsThinking(m) && m.Parts[0].Kind == llm.ThinkingPart && m.Parts[0].Opaque != "")
+	end := len(messages)
+	for end > 0 && messages[end-1].Role != llm.Assistant {
+		end--
 	}
-	return false
+	if end == 0 || end == len(messages) || !slices.ContainsFunc(messages[end-1].Parts, isCall) {
+		return false
+	}
+	first := end - 1
+	for first > 0 && messages[first-1].Role == llm.Assistant {
+		first--
+	}
+	for _, m := range messages[first:end] {
+		for i := range m.Parts {
+			if m.Parts[i].Kind != llm.ThinkingPart {
+				return true
+			}
+			if e.keepsThinking(&m) && m.Parts[i].Opaque != "" {
+				return false
+			}
+		}
+	}
+	return true
 }
+
+func isCall(p llm.Part) bool { return p.Kind == llm.CallPart }
 
 // An encoder appends the parts of a request.
 type encoder struct {
