@@ -121,9 +121,27 @@ func decodeRecord(id string, data []byte) (ses Session, err error) {
 
 // Patch changes a session: metadata is merged key by key; integrations is a
 // JSON object {"slack":{…},"email":{…}} whose keys replace those of the record;
-// runner, if not nil, is set. Anything nil stays. Id and time of creation never
-// change. Two patches at once both take effect, also from two processes.
+// runner, if not nil, is set. Anything nil stays.
 func (s *Store) Patch(ctx context.Context, id string, metadata map[string]any, integrations json.RawMessage, runner *string) (Session, error) {
+	return s.Change(ctx, id, func(ses *Session) error {
+		maps.Copy(ses.Metadata, metadata)
+		if len(integrations) > 0 {
+			if err := json.Unmarshal(integrations, &ses.Integrations); err != nil {
+				return fmt.Errorf("integrations: %w", err)
+			}
+		}
+		if runner != nil {
+			ses.Runner = *runner
+		}
+		return nil
+	})
+}
+
+// Change lets change edit a session and stores the result; after an error of
+// change nothing is stored. Id and time of creation never change. Two changes
+// at once both take effect, also from two processes: change runs under the
+// record's lock and must not call the store.
+func (s *Store) Change(ctx context.Context, id string, change func(*Session) error) (Session, error) {
 	if chat.CheckID(id) != nil {
 		return Session{}, fmt.Errorf("session %w", ErrNotFound)
 	}
@@ -136,15 +154,11 @@ func (s *Store) Patch(ctx context.Context, id string, metadata map[string]any, i
 	if err != nil {
 		return Session{}, err
 	}
-	maps.Copy(ses.Metadata, metadata)
-	if len(integrations) > 0 {
-		if err := json.Unmarshal(integrations, &ses.Integrations); err != nil {
-			return Session{}, fmt.Errorf("integrations: %w", err)
-		}
+	created := ses.CreatedAt
+	if err := change(&ses); err != nil {
+		return Session{}, err
 	}
-	if runner != nil {
-		ses.Runner = *runner
-	}
+	ses.ID, ses.CreatedAt = id, created
 	data, err := encodeRecord(ses)
 	if err != nil {
 		return Session{}, err

@@ -132,6 +132,10 @@ func TestPatch(t *testing.T) {
 	if _, err := b.store.Patch(t.Context(), "s", nil, json.RawMessage(`{"slack":7}`), nil); err == nil {
 		t.Error("integrations of the wrong shape were accepted")
 	}
+	same := func(ses *Session) error { ses.ID, ses.CreatedAt = "other", epoch; return nil }
+	if kept, err := b.store.Change(t.Context(), "s", same); err != nil || cmp.Diff(want, kept) != "" {
+		t.Errorf("id or createdAt changed: %v, %s", err, cmp.Diff(want, kept))
+	}
 	if kept, _ := b.store.Patch(t.Context(), "s", nil, nil, nil); cmp.Diff(want, kept) != "" {
 		t.Errorf("empty Patch changed something: %s", cmp.Diff(want, kept))
 	}
