@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/iris-operator/iris/internal/journal"
@@ -20,6 +21,22 @@ var (
 	errStuck     = errors.New("the runner did not return in time")
 	errAbandoned = errors.New("the process ends before the runner")
 )
+
+// fullDiskPause is the time between attempts to end a turn on a full disk. The
+// lane waits: a turn without an end would be worse than a late one.
+const fullDiskPause = time.Second
+
+// pause waits and reports whether to go on.
+func (e *Engine) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-e.abandon:
+		return false
+	}
+}
 
 // errEnded is what a sink says after its turn has ended.
 var errEnded = errors.New("the turn has ended")
@@ -45,6 +62,8 @@ type attempt struct {
 	started bool // Started was written
 	over    bool // the terminal event was written, or somebody is about to
 	closed  bool // the runner has returned or was given up
+	// wanted is a terminal event of the runner that could not be written.
+	wanted *turn.Event
 }
 
 // runTurn gives t to its runner and returns when the lane is free, whatever the
@@ -154,6 +173,9 @@ func (a *attempt) conclude(err error) {
 	}
 	seq, werr := a.writeEnd(&ev)
 	a.mu.Unlock()
+	for errors.Is(werr, syscall.ENOSPC) && e.pause(fullDiskPause) {
+		seq, werr = e.writeEnd(t, ev)
+	}
 	if p := (*panicError)(nil); errors.As(err, &p) {
 		e.log.Error("a runner panicked", "turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "panic", p.value, "stack", string(p.stack))
 		call(e.opts.Hooks.Panicked, e.info(t))
@@ -178,6 +200,8 @@ func (a *attempt) verdict(err error) (ev turn.Event, open bool) {
 	switch {
 	case errors.Is(err, errAbandoned):
 		return ev, true
+	case a.wanted != nil:
+		return *a.wanted, false
 	case errors.As(err, &panicked):
 		return failed(turn.CodePanic, "run failed: an internal error; the log of this server says more")
 	case errors.Is(cause, runner.ErrLeaving):
@@ -318,7 +342,7 @@ func (a *attempt) put(ev *turn.Event) (seq int64, err error) {
 	if ev.Terminal() {
 		a.over = true
 		if seq, err = a.writeEnd(ev); err != nil {
-			a.over = false
+			a.over, a.wanted = false, ev
 		}
 		return seq, err
 	}

@@ -37,10 +37,12 @@ import (
 
 // An Archive keeps conversations at rest, as projections of the journal.
 //
-// Project brings over one record that is on disk; for one conversation it is
-// called in the order of seq and never concurrently, and it must do nothing
-// when it has that seq already. Records that no archive needs (progress) are
-// not offered. CatchUp brings over whatever the archive has not seen yet.
+// Project brings over one record that is on disk, and before it whatever an
+// earlier process left out; for one conversation it is called in the order of
+// seq and never concurrently, and it must do nothing when it has that seq
+// already. Records that no archive needs (progress) are not offered. CatchUp
+// brings over whatever the archive has not seen yet; it is called at recovery
+// for conversations with open turns, and after Project has failed.
 type Archive interface {
 	Project(ctx context.Context, conv chat.Address, seq int64, at time.Time, rec turn.Record) error
 	CatchUp(ctx context.Context, conv chat.Address) error
@@ -136,9 +138,8 @@ type Engine struct {
 	failure error
 	lanes   map[chat.Address]*lane
 	turns   map[turn.ID]*task // open turns
-	// current holds the conversations whose archive has seen everything the
-	// journal had when this process first wrote to them.
-	current map[chat.Address]struct{}
+	// behind holds the conversations whose archive failed.
+	behind map[chat.Address]struct{}
 }
 
 // New checks opts. It starts nothing: call Serve.
@@ -165,7 +166,7 @@ func New(opts Options) (*Engine, error) {
 		opts: opts, log: opts.Logger, journal: opts.Journal,
 		ready: make(chan struct{}), over: make(chan struct{}), leave: make(chan struct{}),
 		broken: make(chan struct{}), abandon: make(chan struct{}),
-		lanes: map[chat.Address]*lane{}, turns: map[turn.ID]*task{}, current: map[chat.Address]struct{}{},
+		lanes: map[chat.Address]*lane{}, turns: map[turn.ID]*task{}, behind: map[chat.Address]struct{}{},
 	}, nil
 }
 

@@ -45,6 +45,9 @@ func (e *Engine) recover(ctx context.Context) error {
 			return err
 		}
 		if e.opts.Archive != nil {
+			e.mu.Lock()
+			e.behind[conv] = struct{}{}
+			e.mu.Unlock()
 			l.archiving.Lock()
 			err := e.archive(conv, nil)
 			l.archiving.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/journal"
@@ -16,7 +17,8 @@ import (
 // write appends one record to the lane's stream. entry brings the key and the
 // pins. If project is set the record waits for settle to show it to the
 // archive. then, if not nil, is called before anybody else can write to the
-// conversation. When write returns nil the record is in the kernel.
+// conversation. When write returns nil the record is in the kernel. A full disk
+// is no broken journal: nothing was written, and the caller may try again.
 func (e *Engine) write(l *lane, entry journal.Entry, rec turn.Record, project bool, then func(seq int64)) (int64, error) {
 	data, err := json.Marshal(rec)
 	if err != nil {
@@ -29,7 +31,7 @@ func (e *Engine) write(l *lane, entry journal.Entry, rec turn.Record, project bo
 	seq, err := e.journal.Append(context.Background(), l.stream, journal.Any, entry)
 	if err != nil {
 		var dup *journal.DuplicateError
-		if !errors.As(err, &dup) {
+		if !errors.As(err, &dup) && !errors.Is(err, syscall.ENOSPC) {
 			e.fail(err)
 		}
 		return 0, err
@@ -72,7 +74,7 @@ func (e *Engine) settle(l *lane, seq int64) error {
 	}
 	if err := e.archive(l.conv, take); err != nil {
 		e.mu.Lock()
-		delete(e.current, l.conv)
+		e.behind[l.conv] = struct{}{}
 		e.mu.Unlock()
 		e.log.Error("archive a conversation", "conversation", l.conv, "seq", seq, "err", err)
 	}
@@ -87,8 +89,8 @@ func (e *Engine) sync() error {
 	return err
 }
 
-// archive brings records over, or everything if the archive may be behind. The
-// lane's archiving must be held.
+// archive brings records over, after whatever a failure left out. The lane's
+// archiving must be held.
 func (e *Engine) archive(conv chat.Address, take []projection) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -97,14 +99,14 @@ func (e *Engine) archive(conv chat.Address, take []projection) (err error) {
 	}()
 	ctx := context.Background()
 	e.mu.Lock()
-	_, ok := e.current[conv]
+	_, behind := e.behind[conv]
 	e.mu.Unlock()
-	if !ok {
+	if behind {
 		if err := e.opts.Archive.CatchUp(ctx, conv); err != nil {
 			return err
 		}
 		e.mu.Lock()
-		e.current[conv] = struct{}{}
+		delete(e.behind, conv)
 		e.mu.Unlock()
 	}
 	for _, p := range take {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -116,6 +117,17 @@ func (j *Journal) after(stream string, since int64) (recs []journal.Record, grow
 	all := j.streams[stream]
 	i, _ := slices.BinarySearchFunc(all, since+1, func(r journal.Record, seq int64) int { return cmp.Compare(r.Seq, seq) })
 	return all[i:len(all):len(all)], j.grown, j.closed
+}
+
+// Streams implements journal.Journal.
+func (j *Journal) Streams() iter.Seq2[string, int64] {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last := map[string]int64{}
+	for stream := range j.streams {
+		last[stream] = j.lastOf(stream)
+	}
+	return maps.All(last)
 }
 
 // Read implements journal.Journal.
