@@ -1,0 +1,233 @@
+// Package api is the HTTP API for programs and the data of the web page: the
+// routes of the specification, server-sent events, and the OpenAPI document
+// that describes them. It is a plain http.Handler; who listens, and on what, is
+// up to its user.
+//
+// It owns the route table ([Server.Routes]), who may call which route, and the
+// words of every refusal. It does not own conversations: turns belong to the
+// [Engine], what is at rest to [Sessions]. Login, cookies and the web socket are
+// package transport/web, which mounts [Server.Page] behind its checks.
+//
+// Every route refuses who is not named in its row. Who calls is decided by the
+// token alone, never by a header or a body.
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/journal"
+	"github.com/iris-operator/iris/internal/secret"
+	"github.com/iris-operator/iris/internal/session"
+	"github.com/iris-operator/iris/internal/transport"
+	"github.com/iris-operator/iris/internal/turn"
+)
+
+// The defaults of Options.
+const (
+	// DefaultTimeout is how long a message waits for its reply.
+	DefaultTimeout = 600 * time.Second
+	// MaxBody bounds a JSON body, MaxUpload an attachment.
+	MaxBody   = 10 << 20
+	MaxUpload = 25 << 20
+	// maxStreams bounds the open event streams of one session.
+	maxStreams = 8
+	// heartbeat is shorter than the idle limits of common proxies (30 to 60 s).
+	heartbeat = 15 * time.Second
+	// bodyTimeout ends the reading of a body that does not come.
+	bodyTimeout = 30 * time.Second
+	// writeTimeout frees the slot of a stream whose reader is gone without
+	// having said so.
+	writeTimeout = 30 * time.Second
+)
+
+// Options are what New needs.
+type Options struct {
+	Engine   Engine        // required
+	Sessions Sessions      // required
+	Journal  Records       // required
+	Token    secret.Value  // the operator's token, required
+	// Workspace is the directory that files are served from, required.
+	Workspace string
+	Tokens   *Tokens       // turn tokens; nil: none are accepted
+	Logger   *slog.Logger  // nil: slog.Default
+	Timeout  time.Duration // of a waiting message; 0: DefaultTimeout
+
+	// Agent returns the name of the agent a token belongs to. It compares in
+	// constant time and reads the registry anew each time. nil: no agents.
+	Agent func(token string) (name string, ok bool)
+	// Agents lists the agents by name and description. nil: none.
+	Agents func() []Agent
+	// Runners lists who may answer a session. nil or an empty list: names are
+	// not checked here.
+	Runners func() []string
+	// MCP is the answer of GET /mcp/status. nil: no servers.
+	MCP func(ctx context.Context) (any, error)
+	// Post puts a text into a chat channel and returns the thread it started.
+	// nil: no chat transport runs.
+	Post func(ctx context.Context, channel, text string) (thread string, err error)
+	// Ready lists what must work for the process to be useful. nil: nothing.
+	Ready func(ctx context.Context) []Check
+	// About names the model and version the page shows. nil: nothing known.
+	About func() About
+	// Observe is told of every answer by the pattern of its route. nil: nobody.
+	Observe func(route string, status int, took time.Duration)
+
+	// Heartbeat, BodyTimeout, WriteTimeout and Now are changed by tests. Zero:
+	// 15 s, 30 s, 30 s and time.Now.
+	Heartbeat, BodyTimeout, WriteTimeout time.Duration
+	Now                                  func() time.Time
+}
+
+// An Engine runs turns. Package engine is one.
+//
+// Watch must take its position when it is called, not when its sequence is
+// read, so that what is submitted after the call is seen.
+type Engine interface {
+	transport.Inbox
+	// Wait returns the terminal event of a turn, at once if it has ended. It
+	// fails with transport.ErrUnknownTurn, or when ctx ends.
+	Wait(ctx context.Context, id turn.ID) (turn.Event, error)
+	// Turn tells where a turn stands.
+	Turn(ctx context.Context, id turn.ID) (Turn, error)
+	// Conversations lists the conversations that are known.
+	Conversations() []Conversation
+	// Hear logs a message that starts no turn.
+	Hear(ctx context.Context, conv chat.Address, m chat.Message) error
+}
+
+// A Turn is where a turn stands.
+type Turn struct {
+	Conversation chat.Address
+	State        State
+	// End is the terminal event of a turn that has ended.
+	End *turn.Event
+}
+
+// A State is a stage of a turn.
+type State string
+
+// The states.
+const (
+	Waiting State = "waiting"
+	Running State = "running"
+	Ended   State = "ended"
+)
+
+// A Conversation is one that the engine knows.
+type Conversation struct {
+	Address chat.Address
+	Running bool
+}
+
+// Sessions keeps conversations at rest. Package session has the one there is.
+type Sessions interface {
+	Create(ctx context.Context, s session.Session) (session.Session, error)
+	Get(ctx context.Context, id string) (session.Session, error)
+	List(ctx context.Context) ([]session.Session, error)
+	Patch(ctx context.Context, id string, change func(*session.Session) error) (session.Session, error)
+	FindByEmail(ctx context.Context, email string) (session.Session, error)
+	Log(ctx context.Context, conv chat.Address) ([]session.Line, error)
+	AddFile(ctx context.Context, conv chat.Address, name string, content io.Reader) (chat.File, error)
+	CheckFiles(ctx context.Context, conv chat.Address, locals []string) ([]chat.File, error)
+	// Threads lists the conversations of a space that have a log.
+	Threads(ctx context.Context, space chat.Space) ([]Thread, error)
+}
+
+// A Thread is a conversation as a list shows it.
+type Thread struct {
+	Address chat.Address
+	Title   string // of what it is about; may be empty
+	Updated time.Time
+}
+
+// Records reads the turn journal. A journal.Journal is one.
+type Records interface {
+	Read(ctx context.Context, stream string, since int64) iter.Seq2[journal.Record, error]
+	Last(stream string) int64
+}
+
+// An Agent is what the outside may know of an entry of agents.json.
+type Agent struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// A Check is one condition of readiness.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// About is what the page says about the process.
+type About struct {
+	Version  string `json:"version,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+}
+
+// A Server answers the API's requests. It is safe for concurrent use.
+type Server struct {
+	opts Options
+	log  *slog.Logger
+	mux  *http.ServeMux
+
+	// leaving ends when Close is called; streams end with it.
+	leaving context.Context
+	leave   context.CancelFunc
+
+	stamps stamps
+
+	// mu guards the fields below.
+	mu      sync.Mutex
+	streams map[chat.Address]int
+}
+
+// New checks the options and builds the routes. It starts nothing.
+func New(opts Options) (*Server, error) {
+	switch {
+	case opts.Engine == nil:
+		return nil, errors.New("api: Engine is required")
+	case opts.Sessions == nil:
+		return nil, errors.New("api: Sessions is required")
+	case opts.Journal == nil:
+		return nil, errors.New("api: Journal is required")
+	case opts.Workspace == "":
+		return nil, errors.New("api: Workspace is required")
+	case opts.Token.IsZero():
+		return nil, errors.New("api: Token is required: there is no unauthenticated mode")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	opts.Timeout = orElse(opts.Timeout, DefaultTimeout)
+	opts.Heartbeat = orElse(opts.Heartbeat, heartbeat)
+	opts.BodyTimeout = orElse(opts.BodyTimeout, bodyTimeout)
+	opts.WriteTimeout = orElse(opts.WriteTimeout, writeTimeout)
+	s := &Server{opts: opts, log: opts.Logger, stamps: stamps{now: opts.Now}, streams: map[chat.Address]int{}}
+	s.leaving, s.leave = context.WithCancel(context.Background())
+	s.mux = s.routes()
+	return s, nil
+}
+
+func orElse(d, fallback time.Duration) time.Duration {
+	if d == 0 {
+		return fallback
+	}
+	return d
+}
+
+// Close ends the open event streams and the waiting of messages, so that
+// http.Server.Shutdown need not wait for them. Turns go on.
+func (s *Server) Close() { s.leave() }
