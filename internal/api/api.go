@@ -14,15 +14,18 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/session"
@@ -52,10 +55,9 @@ const (
 type Options struct {
 	Engine   Engine        // required
 	Sessions Sessions      // required
+	Files    Files         // required
 	Journal  Records       // required
 	Token    secret.Value  // the operator's token, required
-	// Workspace is the directory that files are served from, required.
-	Workspace string
 	Tokens   *Tokens       // turn tokens; nil: none are accepted
 	Logger   *slog.Logger  // nil: slog.Default
 	Timeout  time.Duration // of a waiting message; 0: DefaultTimeout
@@ -86,66 +88,43 @@ type Options struct {
 	Now                                  func() time.Time
 }
 
-// An Engine runs turns. Package engine is one.
+// An Engine runs turns; *engine.Engine is one.
 //
 // Watch must take its position when it is called, not when its sequence is
 // read, so that what is submitted after the call is seen.
 type Engine interface {
 	transport.Inbox
-	// Wait returns the terminal event of a turn, at once if it has ended. It
-	// fails with transport.ErrUnknownTurn, or when ctx ends.
 	Wait(ctx context.Context, id turn.ID) (turn.Event, error)
-	// Turn tells where a turn stands.
-	Turn(ctx context.Context, id turn.ID) (Turn, error)
-	// Conversations lists the conversations that are known.
-	Conversations() []Conversation
-	// Hear logs a message that starts no turn.
-	Hear(ctx context.Context, conv chat.Address, m chat.Message) error
+	Turn(ctx context.Context, id turn.ID) (engine.State, error)
+	// Conversations lists those in which something runs or waits.
+	Conversations() []engine.Conversation
+	Hear(ctx context.Context, conv chat.Address, m chat.Message) (seq int64, err error)
 }
 
-// A Turn is where a turn stands.
-type Turn struct {
-	Conversation chat.Address
-	State        State
-	// End is the terminal event of a turn that has ended.
-	End *turn.Event
-}
-
-// A State is a stage of a turn.
-type State string
-
-// The states.
-const (
-	Waiting State = "waiting"
-	Running State = "running"
-	Ended   State = "ended"
-)
-
-// A Conversation is one that the engine knows.
-type Conversation struct {
-	Address chat.Address
-	Running bool
-}
-
-// Sessions keeps conversations at rest. Package session has the one there is.
+// Sessions keeps conversations at rest; *session.Store is one.
 type Sessions interface {
 	Create(ctx context.Context, s session.Session) (session.Session, error)
 	Get(ctx context.Context, id string) (session.Session, error)
 	List(ctx context.Context) ([]session.Session, error)
-	Patch(ctx context.Context, id string, change func(*session.Session) error) (session.Session, error)
+	Patch(ctx context.Context, id string, metadata map[string]any, integrations json.RawMessage, runner *string) (session.Session, error)
 	FindByEmail(ctx context.Context, email string) (session.Session, error)
-	Log(ctx context.Context, conv chat.Address) ([]session.Line, error)
-	AddFile(ctx context.Context, conv chat.Address, name string, content io.Reader) (chat.File, error)
-	CheckFiles(ctx context.Context, conv chat.Address, locals []string) ([]chat.File, error)
-	// Threads lists the conversations of a space that have a log.
-	Threads(ctx context.Context, space chat.Space) ([]Thread, error)
+	Log(ctx context.Context, conv chat.Address, opts session.LogOptions) ([]session.Line, error)
+	Threads(ctx context.Context) ([]session.Thread, error)
+	// Conversations lists those of a space that have a directory.
+	Conversations(ctx context.Context, space chat.Space) ([]chat.Address, error)
 }
 
-// A Thread is a conversation as a list shows it.
-type Thread struct {
-	Address chat.Address
-	Title   string // of what it is about; may be empty
-	Updated time.Time
+// Files keeps attachments and gives out what the workspace holds;
+// *session.Store does.
+type Files interface {
+	// AddFile stores an upload under an id of its own and keeps nothing when
+	// content ends with an error.
+	AddFile(ctx context.Context, conv chat.Address, name string, content io.Reader, limit int64) (chat.File, error)
+	// CheckFiles turns handles into files, or says which may not be used with a
+	// session.ErrBadFile.
+	CheckFiles(conv chat.Address, locals []string) ([]chat.File, error)
+	// OpenFile opens a file below the workspace, never one of Iris's own state.
+	OpenFile(local string) (*os.File, error)
 }
 
 // Records reads the turn journal. A journal.Journal is one.
@@ -189,6 +168,8 @@ type Server struct {
 	// mu guards the fields below.
 	mu      sync.Mutex
 	streams map[chat.Address]int
+
+	known known
 }
 
 // New checks the options and builds the routes. It starts nothing.
@@ -198,10 +179,10 @@ func New(opts Options) (*Server, error) {
 		return nil, errors.New("api: Engine is required")
 	case opts.Sessions == nil:
 		return nil, errors.New("api: Sessions is required")
+	case opts.Files == nil:
+		return nil, errors.New("api: Files is required")
 	case opts.Journal == nil:
 		return nil, errors.New("api: Journal is required")
-	case opts.Workspace == "":
-		return nil, errors.New("api: Workspace is required")
 	case opts.Token.IsZero():
 		return nil, errors.New("api: Token is required: there is no unauthenticated mode")
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
@@ -50,7 +51,7 @@ func (s *Server) identify(r *http.Request) (caller, bool) {
 	if s.opts.Tokens != nil {
 		if id, conv, ok := s.opts.Tokens.verify(token); ok {
 			t, err := s.opts.Engine.Turn(r.Context(), id)
-			if err != nil || t.State != Running || t.Conversation != conv {
+			if err != nil || t.Status != engine.Running || t.Conversation != conv {
 				return caller{}, false
 			}
 			return caller{kind: turnToken, turn: id, conv: conv}, true

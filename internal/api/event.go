@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
@@ -148,8 +150,8 @@ func (e *escalation) text(at time.Time) string {
 	return b.String()
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request, _ caller) error {
-	answer(w, http.StatusOK, map[string]any{"ok": true, "channels": len(s.opts.Engine.Conversations())})
+func (s *Server) health(w http.ResponseWriter, r *http.Request, _ caller) error {
+	answer(w, http.StatusOK, map[string]any{"ok": true, "channels": s.countKnown(r.Context())})
 	return nil
 }
 
@@ -195,14 +197,69 @@ func (s *Server) agents(w http.ResponseWriter, _ *http.Request, _ caller) error 
 	return nil
 }
 
-func (s *Server) channels(w http.ResponseWriter, _ *http.Request, _ caller) error {
+// known remembers how many conversations there are, because health is asked
+// often and counting them reads directories.
+type known struct {
+	// mu guards the fields below.
+	mu    sync.Mutex
+	until time.Time
+	count int
+}
+
+// knownFor is how long a count is good enough.
+const knownFor = 5 * time.Second
+
+// everywhere are the spaces whose conversations are listed.
+var everywhere = []chat.Space{chat.Slack, chat.Telegram, chat.Web, chat.Session, chat.Bridge, chat.Escalate, chat.SelfHeal}
+
+// conversations lists those at rest and those that run, by channel id; true
+// means running.
+func (s *Server) conversations(ctx context.Context) (map[string]bool, error) {
+	all := map[string]bool{}
+	for _, space := range everywhere {
+		kept, err := s.opts.Sessions.Conversations(ctx, space)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range kept {
+			all[a.Channel()] = false
+		}
+	}
+	for _, c := range s.opts.Engine.Conversations() {
+		all[c.Address.Channel()] = c.Running
+	}
+	return all, nil
+}
+
+func (s *Server) countKnown(ctx context.Context) int {
+	k := &s.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := s.opts.Now()
+	if now.Before(k.until) {
+		return k.count
+	}
+	all, err := s.conversations(ctx)
+	if err != nil {
+		s.log.WarnContext(ctx, "count conversations", "error", err)
+		return k.count
+	}
+	k.count, k.until = len(all), now.Add(knownFor)
+	return k.count
+}
+
+func (s *Server) channels(w http.ResponseWriter, r *http.Request, _ caller) error {
 	type channel struct {
 		ID      string `json:"id"`
 		Running bool   `json:"running"`
 	}
+	found, err := s.conversations(r.Context())
+	if err != nil {
+		return err
+	}
 	all := []channel{}
-	for _, c := range s.opts.Engine.Conversations() {
-		all = append(all, channel{c.Address.Channel(), c.Running})
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, channel{id, found[id]})
 	}
 	answer(w, http.StatusOK, map[string]any{"channels": all})
 	return nil

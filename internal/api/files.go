@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -46,13 +45,17 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, _ caller) erro
 			return bad("seq must be a whole number from 1")
 		}
 	}
-	locals := []string{path.Join(conv.Dir(), "attachments", name), path.Join(conv.Dir(), name)}
 	if seq > 0 {
 		if local, ok := s.attached(r.Context(), conv, seq, name); ok {
-			locals = []string{local}
+			return s.serveFile(w, r, name, local)
 		}
 	}
-	return s.serveFile(w, r, name, locals)
+	for _, local := range []string{path.Join(conv.Dir(), "attachments", name), path.Join(conv.Dir(), name)} {
+		if files, err := s.opts.Files.CheckFiles(conv, []string{local}); err == nil && len(files) == 1 {
+			return s.serveFile(w, r, files[0].Original, local)
+		}
+	}
+	return missing("not found")
 }
 
 // attached finds the path that the file event seq of a conversation names.
@@ -67,48 +70,26 @@ func (s *Server) attached(ctx context.Context, conv chat.Address, seq int64, nam
 	return "", false
 }
 
-// serveFile sends the first of the files that is there. They are opened below
-// the workspace and nowhere else, whatever links say; Iris's own state is none
-// of a page's business.
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string, locals []string) error {
-	root, err := os.OpenRoot(s.opts.Workspace)
+// serveFile sends a file as bytes to be saved: what somebody put there is never
+// shown as a page of ours.
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name, local string) error {
+	f, err := s.opts.Files.OpenFile(local)
 	if err != nil {
-		return err
+		return missing("not found")
 	}
-	defer root.Close()
-	for _, local := range locals {
-		local = path.Clean(local)
-		if local == "state" || strings.HasPrefix(local, "state/") {
-			continue
-		}
-		f, err := root.Open(local)
-		if err != nil {
-			continue
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		h := w.Header()
-		h.Set("Content-Type", "application/octet-stream")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-		h.Set("Cache-Control", "private, no-cache")
-		h.Set("Content-Disposition", disposition(originalName(name)))
-		http.ServeContent(w, r, "", info.ModTime(), f)
-		return nil
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return missing("not found")
 	}
-	return missing("not found")
-}
-
-// originalName takes off what the store put before the name of an upload.
-func originalName(name string) string {
-	stamp, rest, ok := strings.Cut(name, "_")
-	if _, err := strconv.ParseUint(stamp, 10, 64); ok && err == nil && rest != "" {
-		return rest
-	}
-	return name
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Content-Disposition", disposition(name))
+	http.ServeContent(w, r, "", info.ModTime(), f)
+	return nil
 }
 
 // disposition offers a file under its name, in any script (RFC 6266).

@@ -26,6 +26,10 @@ type history struct {
 	Items []shown `json:"items"`
 }
 
+// maxLines bounds what is shown of the time before the journal's: more than
+// anybody scrolls back to.
+const maxLines = 1000
+
 // shown is one thing to show. Type is "message" for what people said, "notice"
 // for a line outside of turns, else the kind of a turn.Event.
 type shown struct {
@@ -73,12 +77,6 @@ func (s *Server) records(ctx context.Context, conv chat.Address, since int64) it
 
 func (s *Server) history(ctx context.Context, conv chat.Address) (history, error) {
 	b := build{tools: map[string]int{}, out: history{Channel: conv.Channel(), Items: []shown{}}}
-	// The log is read first: a line that is newer than the journal as read below
-	// would have no place.
-	lines, err := s.opts.Sessions.Log(ctx, conv)
-	if err != nil && !errors.Is(err, session.ErrNotFound) {
-		return b.out, err
-	}
 	first := int64(0)
 	for seen, err := range s.records(ctx, conv, 0) {
 		if err != nil {
@@ -89,14 +87,15 @@ func (s *Server) history(ctx context.Context, conv chat.Address) (history, error
 		}
 		b.add(seen)
 	}
-	var older []shown
+	lines, err := s.opts.Sessions.Log(ctx, conv, session.LogOptions{Limit: maxLines, Before: first})
+	if err != nil {
+		return b.out, err
+	}
+	older := []shown{}
 	for _, l := range lines {
-		if first == 0 || l.Seq < first {
-			older = append(older, lineShown(l))
-		}
+		older = append(older, lineShown(l))
 	}
 	b.out.Items = append(older, b.out.Items...)
-	b.out.Items = orEmpty(b.out.Items)
 	return b.out, nil
 }
 

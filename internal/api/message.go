@@ -8,20 +8,21 @@ import (
 	"strings"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
-// counted remembers why a reader ended early, which whoever copies from it may
+// remembering keeps why a reader ended early, which whoever copies from it may
 // not pass on.
-type counted struct {
+type remembering struct {
 	from io.Reader
 	err  error
 }
 
 // Read reads on.
-func (c *counted) Read(p []byte) (int, error) {
+func (c *remembering) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
@@ -106,7 +107,7 @@ func (s *Server) compose(r *http.Request, to session.Session, b messageBody) (ch
 	if len(locals) == 0 {
 		return m, nil
 	}
-	files, err := s.opts.Sessions.CheckFiles(r.Context(), to.Address(), locals)
+	files, err := s.opts.Files.CheckFiles(to.Address(), locals)
 	m.Files = files
 	return m, err
 }
@@ -171,15 +172,15 @@ func prefersAsync(values []string) bool {
 
 // turnReport is where a turn stands, for GET …/turns/….
 type turnReport struct {
-	Turn      turn.ID     `json:"turn"`
-	SessionID string      `json:"sessionId"`
-	State     State       `json:"state"`
-	Text      string      `json:"text,omitempty"`
-	Silent    bool        `json:"silent,omitempty"`
-	Stopped   bool        `json:"stopped,omitempty"`
-	Error     string      `json:"error,omitempty"`
-	Code      turn.Code   `json:"code,omitempty"`
-	Usage     *turn.Usage `json:"usage,omitempty"`
+	Turn      turn.ID       `json:"turn"`
+	SessionID string        `json:"sessionId"`
+	State     engine.Status `json:"state"`
+	Text      string        `json:"text,omitempty"`
+	Silent    bool          `json:"silent,omitempty"`
+	Stopped   bool          `json:"stopped,omitempty"`
+	Error     string        `json:"error,omitempty"`
+	Code      turn.Code     `json:"code,omitempty"`
+	Usage     *turn.Usage   `json:"usage,omitempty"`
 }
 
 func (s *Server) turnState(w http.ResponseWriter, r *http.Request, _ caller) error {
@@ -198,7 +199,7 @@ func (s *Server) turnState(w http.ResponseWriter, r *http.Request, _ caller) err
 	if t.Conversation != found.Address() {
 		return missing("turn not found")
 	}
-	out := turnReport{Turn: id, SessionID: found.ID, State: t.State}
+	out := turnReport{Turn: id, SessionID: found.ID, State: t.Status}
 	if e := t.End; e != nil {
 		out.Text, out.Silent, out.Stopped, out.Error, out.Code, out.Usage = e.Text, e.Silent, e.Stopped, e.Error, e.Code, e.Usage
 	}

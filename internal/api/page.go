@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
@@ -34,7 +35,7 @@ type thread struct {
 }
 
 func (s *Server) pageThreads(w http.ResponseWriter, r *http.Request, _ caller) error {
-	kept, err := s.opts.Sessions.Threads(r.Context(), chat.Web)
+	kept, err := s.opts.Sessions.Threads(r.Context())
 	if err != nil {
 		return err
 	}
@@ -44,11 +45,8 @@ func (s *Server) pageThreads(w http.ResponseWriter, r *http.Request, _ caller) e
 	}
 	all := []thread{}
 	for _, t := range kept {
-		if t.Address.Space == chat.Web {
-			all = append(all, thread{t.Address.ID, t.Address.Channel(), t.Title, t.Updated, running[t.Address]})
-		}
+		all = append(all, thread{t.Address.ID, t.Address.Channel(), t.Title, t.Updated, running[t.Address]})
 	}
-	slices.SortStableFunc(all, func(a, b thread) int { return b.Updated.Compare(a.Updated) })
 	answer(w, http.StatusOK, map[string]any{"threads": all})
 	return nil
 }
@@ -84,7 +82,7 @@ func (s *Server) pageStatus(w http.ResponseWriter, r *http.Request, _ caller) er
 			return err
 		}
 		out.Thread = name
-		out.Running = slices.ContainsFunc(s.opts.Engine.Conversations(), func(c Conversation) bool {
+		out.Running = slices.ContainsFunc(s.opts.Engine.Conversations(), func(c engine.Conversation) bool {
 			return c.Address == conv && c.Running
 		})
 		if out.Usage, err = s.usage(r.Context(), conv); err != nil {

@@ -1,9 +1,9 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -148,41 +148,23 @@ func (s *Server) sessionGet(w http.ResponseWriter, r *http.Request, _ caller) er
 	return nil
 }
 
-// patch is what PATCH may change; nil leaves a field alone.
+// patch is what PATCH may change; what is not sent stays. The integrations are
+// merged by the store, from their JSON; their types are checked here.
 type patch struct {
-	Integrations struct {
-		Slack struct {
-			OriginChannel   *string `json:"originChannel"`
-			OriginThreadTS  *string `json:"originThreadTs"`
-			WorkingChannel  *string `json:"workingChannel"`
-			WorkingThreadTS *string `json:"workingThreadTs"`
-		} `json:"slack"`
-		Email struct {
-			ClientEmail *string `json:"clientEmail"`
-		} `json:"email"`
-	} `json:"integrations"`
-	Metadata map[string]any `json:"metadata"`
-	Runner   *string        `json:"runner"`
+	Integrations json.RawMessage `json:"integrations"`
+	Metadata     map[string]any  `json:"metadata"`
+	Runner       *string         `json:"runner"`
 }
 
-// apply merges the patch: metadata and the two integrations field by field.
-func (p patch) apply(s *session.Session) {
-	set := func(to *string, from *string) {
-		if from != nil {
-			*to = *from
-		}
+func (p patch) check() error {
+	if len(p.Integrations) == 0 {
+		return nil
 	}
-	slack := &s.Integrations.Slack
-	set(&slack.OriginChannel, p.Integrations.Slack.OriginChannel)
-	set(&slack.OriginThreadTS, p.Integrations.Slack.OriginThreadTS)
-	set(&slack.WorkingChannel, p.Integrations.Slack.WorkingChannel)
-	set(&slack.WorkingThreadTS, p.Integrations.Slack.WorkingThreadTS)
-	set(&s.Integrations.Email.ClientEmail, p.Integrations.Email.ClientEmail)
-	set(&s.Runner, p.Runner)
-	if s.Metadata == nil {
-		s.Metadata = map[string]any{}
+	var wrong *json.UnmarshalTypeError
+	if err := json.Unmarshal(p.Integrations, new(session.Integrations)); errors.As(err, &wrong) {
+		return bad("%s must be %s", strings.Trim("integrations."+wrong.Field, "."), kindName(wrong.Type))
 	}
-	maps.Copy(s.Metadata, p.Metadata)
+	return nil
 }
 
 func (s *Server) sessionPatch(w http.ResponseWriter, r *http.Request, _ caller) error {
@@ -194,15 +176,15 @@ func (s *Server) sessionPatch(w http.ResponseWriter, r *http.Request, _ caller) 
 	if err != nil {
 		return err
 	}
+	if err := p.check(); err != nil {
+		return err
+	}
 	if p.Runner != nil {
 		if err := s.checkRunner(*p.Runner); err != nil {
 			return err
 		}
 	}
-	changed, err := s.opts.Sessions.Patch(r.Context(), found.ID, func(to *session.Session) error {
-		p.apply(to)
-		return nil
-	})
+	changed, err := s.opts.Sessions.Patch(r.Context(), found.ID, p.Metadata, p.Integrations, p.Runner)
 	if err != nil {
 		return err
 	}
@@ -215,7 +197,7 @@ func (s *Server) sessionHistory(w http.ResponseWriter, r *http.Request, _ caller
 	if err != nil {
 		return err
 	}
-	lines, err := s.opts.Sessions.Log(r.Context(), found.Address())
+	lines, err := s.opts.Sessions.Log(r.Context(), found.Address(), session.LogOptions{})
 	if err != nil {
 		return err
 	}
@@ -269,7 +251,7 @@ func (s *Server) inject(w http.ResponseWriter, r *http.Request, _ caller) error 
 		return err
 	}
 	id, at := s.stamps.next()
-	err = s.opts.Engine.Hear(r.Context(), found.Address(), chat.Message{
+	_, err = s.opts.Engine.Hear(r.Context(), found.Address(), chat.Message{
 		ID: id, At: at, Text: "[team]: " + b.Text,
 		From: chat.Person{ID: "human-agent", Name: "team"},
 	})
@@ -302,17 +284,15 @@ func (s *Server) store(w http.ResponseWriter, r *http.Request, conv chat.Address
 	if r.ContentLength > MaxUpload {
 		return &problem{Status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the file is larger than %d MiB", MaxUpload>>20)}
 	}
-	content := &counted{from: s.body(w, r, MaxUpload)}
-	file, err := s.opts.Sessions.AddFile(r.Context(), conv, name, content)
+	content := &remembering{from: s.body(w, r, MaxUpload)}
+	file, err := s.opts.Files.AddFile(r.Context(), conv, name, content, MaxUpload)
 	if content.err != nil {
 		return s.bodyError(w, content.err, MaxUpload)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.bodyError(w, nil, MaxUpload); err != nil {
-		return err
-	}
+	_ = s.bodyError(w, nil, MaxUpload)
 	answer(w, http.StatusOK, map[string]string{"local": file.Local, "original": file.Original})
 	return nil
 }

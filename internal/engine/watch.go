@@ -18,7 +18,17 @@ import (
 // tail with the power: it yields transport.ErrTruncated and goes on from Now.
 // The sequence ends without an error when ctx does, and with
 // transport.ErrClosing when the journal is closed.
+//
+// The position is taken when Watch is called, or after recovery when that is
+// later: what is submitted after the call is seen, whenever the sequence is
+// read.
 func (e *Engine) Watch(ctx context.Context, conv chat.Address, since int64) iter.Seq2[transport.Seen, error] {
+	w, placed := window{}, false
+	select {
+	case <-e.ready:
+		w, placed = e.place(conv, since), true
+	default:
+	}
 	return func(yield func(transport.Seen, error) bool) {
 		if err := e.await(ctx); err != nil {
 			if ctx.Err() == nil {
@@ -26,18 +36,14 @@ func (e *Engine) Watch(ctx context.Context, conv chat.Address, since int64) iter
 			}
 			return
 		}
-		stream := conv.Channel()
-		if last := e.journal.Last(stream); since > last {
-			if !yield(transport.Seen{}, transport.ErrTruncated) {
-				return
-			}
-			since = transport.Now
+		w := w
+		if !placed {
+			w = e.place(conv, since)
 		}
-		w := window{from: since}
-		if since < 0 {
-			w = e.window(conv, stream)
+		if w.cut && !yield(transport.Seen{}, transport.ErrTruncated) {
+			return
 		}
-		for r, err := range e.journal.Follow(ctx, stream, w.from) {
+		for r, err := range e.journal.Follow(ctx, conv.Channel(), w.from) {
 			seen, ok, err := w.see(r, err)
 			if !ok {
 				continue
@@ -49,9 +55,22 @@ func (e *Engine) Watch(ctx context.Context, conv chat.Address, since int64) iter
 	}
 }
 
+// place finds where a watcher starts.
+func (e *Engine) place(conv chat.Address, since int64) window {
+	stream := conv.Channel()
+	cut := since > e.journal.Last(stream)
+	if since >= 0 && !cut {
+		return window{from: since}
+	}
+	w := e.window(conv, stream)
+	w.cut = cut
+	return w
+}
+
 // A window is where a watcher starts, and whom it sees before the running turn
 // began: only the turns that were open when it started.
 type window struct {
+	cut         bool // the watcher's own position is not there
 	from, begun int64
 	open        map[turn.ID]bool
 }
