@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -57,7 +58,8 @@ func start(t *testing.T, change func(*Options)) *site {
 	t.Helper()
 	s := &site{inbox: newInbox(), clock: &clock{t: time.Unix(1_700_000_000, 0)}}
 	opts := Options{
-		Inbox: s.inbox, Now: s.clock.now, Password: secret.New("open sesame"),
+		Logger: slog.New(slog.DiscardHandler),
+		Inbox:  s.inbox, Now: s.clock.now, Password: secret.New("open sesame"),
 		Page: fstest.MapFS{"index.html": {Data: []byte(index)}, "a.mjs": {Data: []byte("export {}")}, "vendor/x.css": {Data: []byte("a{}")}},
 		Data: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "data of "+r.URL.Path) }),
 		CheckFiles: func(_ context.Context, conv chat.Address, locals []string) (files []chat.File, err error) {

@@ -22,6 +22,9 @@ import (
 // socket; a client that sends more is cut.
 const maxDrain = 64 << 20
 
+// byeLimit is what a page gets to answer a goodbye.
+const byeLimit = time.Second
+
 // person is who writes on the page. Everybody behind the login is one.
 var person = chat.Person{ID: "web", Name: "web"}
 
@@ -53,7 +56,6 @@ func (s *Site) socket(w http.ResponseWriter, r *http.Request) {
 	defer s.exit()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	defer context.AfterFunc(s.leaving, cancel)()
 	// The position is taken before the client can say anything.
 	events := s.opts.Inbox.Watch(ctx, c.conv, c.since)
 	// Origin and Host were checked for every request.
@@ -62,6 +64,18 @@ func (s *Site) socket(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	defer c.conn.CloseNow() //nolint:errcheck // it is over either way
+	farewell := make(chan struct{})
+	stop := context.AfterFunc(s.leaving, func() {
+		defer close(farewell)
+		defer cancel()
+		defer time.AfterFunc(byeLimit, func() { c.conn.CloseNow() }).Stop()
+		c.conn.Close(websocket.StatusGoingAway, "restarting") //nolint:errcheck // a courtesy
+	})
+	defer func() {
+		if !stop() {
+			<-farewell
+		}
+	}()
 	c.conn.SetReadLimit(-1) // read bounds frames itself, without ending the socket
 	done := make(chan struct{}, 2)
 	go func() {
@@ -78,9 +92,6 @@ func (s *Site) socket(w http.ResponseWriter, r *http.Request) {
 		if !c.show(ctx, seen, err) {
 			break
 		}
-	}
-	if s.leaving.Err() != nil {
-		c.conn.Close(websocket.StatusGoingAway, "restarting") //nolint:errcheck // a courtesy
 	}
 	cancel()
 	c.conn.CloseNow() //nolint:errcheck // it is over either way
