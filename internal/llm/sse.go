@@ -96,7 +96,12 @@ func (f *Frames) readLine() ([]byte, error) {
 				continue
 			}
 		}
-		end := bytes.IndexAny(chunk, "\r\n")
+		end := bytes.IndexByte(chunk, '\n')
+		if cr := bytes.IndexByte(chunk[:max(end, 0)], '\r'); cr >= 0 {
+			end = cr
+		} else if end < 0 {
+			end = bytes.IndexByte(chunk, '\r')
+		}
 		if end < 0 {
 			f.line = append(f.line, chunk...)
 			f.skip(len(chunk))

@@ -173,7 +173,7 @@ func TestRepairOfAnyCut(t *testing.T) {
 
 func TestRepairOfRandomDamage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 5000 {
+	for range 1500 {
 		checkRepair(t, damage(r, conversation()))
 	}
 }

@@ -61,12 +61,12 @@ func size(req llm.Request) int {
 		n += 32
 		for j := range req.Messages[i].Parts {
 			p := &req.Messages[i].Parts[j]
-			n += 96 + len(p.Text) + len(p.Text)/16 + len(p.Opaque) + len(p.Data)*4/3
+			n += 48 + len(p.Text) + len(p.Text)/16 + len(p.Opaque) + len(p.Data)*4/3
 			if p.Call != nil {
-				n += len(p.Call.ID) + len(p.Call.Name) + len(p.Call.Args)
+				n += 32 + len(p.Call.ID) + len(p.Call.Name) + len(p.Call.Args)
 			}
 			if p.Result != nil {
-				n += 96 + len(p.Result.Text) + len(p.Result.Text)/16
+				n += 64 + len(p.Result.ID) + len(p.Result.Text) + len(p.Result.Text)/16
 				for k := range p.Result.Images {
 					n += 96 + len(p.Result.Images[k].Data)*4/3
 				}
