@@ -101,17 +101,20 @@ func (e *Engine) stop(conv chat.Address, id turn.ID) transport.Reply {
 			t = nil
 		}
 	case l.running != nil:
-		t = l.running
+		t = l.running // or what its runner still does after the end
 	case len(l.queue) > 0:
 		t = l.queue[0] // about to run
 	}
-	if t == nil {
-		running := l != nil && l.running != nil
+	if t == nil || !e.live(t) && len(l.queue) == 0 {
+		running := l != nil && e.live(l.running)
 		e.mu.Unlock()
+		if t != nil {
+			t.cancel(runner.ErrStopped)
+		}
 		return transport.Reply{Text: saidIdle, Running: running}
 	}
 	removed := t != l.running && id != "" && l.remove(t)
-	running := l.running != nil
+	running := l.running == nil || e.live(l.running) // nil: the first of the queue is about to run
 	if removed {
 		l.refs++
 	}
@@ -126,7 +129,7 @@ func (e *Engine) stop(conv chat.Address, id turn.ID) transport.Reply {
 			a.conclude(nil)
 		}
 	}
-	return transport.Reply{Text: saidStopping, Running: running || !removed}
+	return transport.Reply{Text: saidStopping, Running: running}
 }
 
 // conversational returns the runner of conv if it keeps a context.
@@ -164,7 +167,7 @@ func (e *Engine) compact(conv chat.Address) (transport.Reply, *task, error) {
 	switch {
 	case e.closing:
 		return transport.Reply{}, nil, transport.ErrClosing
-	case t.lane.busy():
+	case e.busy(t.lane):
 		return transport.Reply{Text: saidBusy, Running: true}, nil, errRefused
 	}
 	e.enqueue(t.lane, t, false)
@@ -200,7 +203,7 @@ func (e *Engine) reset(conv chat.Address) (transport.Reply, *task, error) {
 	if running != nil {
 		running.cancel(runner.ErrStopped)
 	}
-	return transport.Reply{Text: saidClearing, Running: running != nil}, t, nil
+	return transport.Reply{Text: saidClearing, Running: e.live(running)}, t, nil
 }
 
 // newJob makes a task for the lane of conv, which the caller must release.

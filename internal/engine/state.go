@@ -83,12 +83,14 @@ func (e *Engine) Turn(ctx context.Context, id turn.ID) (State, error) {
 	return State{Status: Ended, Conversation: conv, Seq: seq, End: &ev}, nil
 }
 
-// Running reports whether the conversation's lane is taken.
+// Running reports whether a turn or a command runs or waits in the conversation.
+// It is false as soon as the last turn has ended, also when its runner still
+// tidies up.
 func (e *Engine) Running(conv chat.Address) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lanes[conv]
-	return l != nil && l.busy()
+	return l != nil && e.busy(l)
 }
 
 // Conversations returns the conversations in which something runs or waits, by
@@ -97,9 +99,9 @@ func (e *Engine) Conversations() []Conversation {
 	e.mu.Lock()
 	var all []Conversation
 	for conv, l := range e.lanes {
-		if l.busy() {
-			c := Conversation{Address: conv, Running: l.running != nil, Waiting: l.occupancy()}
-			if c.Running {
+		if e.busy(l) {
+			c := Conversation{Address: conv, Running: e.live(l.running), Waiting: l.occupancy()}
+			if l.running != nil {
 				c.Waiting--
 			}
 			all = append(all, c)
@@ -110,8 +112,11 @@ func (e *Engine) Conversations() []Conversation {
 	return all
 }
 
-// busy reports that something runs or waits. Engine.mu must be held.
-func (l *lane) busy() bool { return l.running != nil || len(l.queue) > 0 }
+// busy reports that something runs or waits. mu must be held.
+func (e *Engine) busy(l *lane) bool { return e.live(l.running) || len(l.queue) > 0 }
+
+// live reports that t is a job, or a turn without its end. mu must be held.
+func (e *Engine) live(t *task) bool { return t != nil && (t.job != nil || e.turns[t.id] == t) }
 
 // waiting is the number of turns before t. Engine.mu must be held.
 func (t *task) waiting() int {

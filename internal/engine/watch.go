@@ -86,7 +86,7 @@ func (e *Engine) window(conv chat.Address, stream string) window {
 		return w
 	}
 	add := func(t *task) {
-		if t != nil && t.job == nil && t.seq > 0 {
+		if e.live(t) && t.job == nil && t.seq > 0 {
 			w.open[t.id] = true
 			w.from = min(w.from, t.seq-1)
 		}
