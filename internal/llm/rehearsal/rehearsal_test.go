@@ -270,6 +270,9 @@ func talk(t testing.TB, history []llm.Message, results ...llm.Result) (string, [
 			parts = append(parts, llm.Part{Kind: llm.ResultPart, Result: &r})
 		}
 		history = append(history, llm.Message{Role: llm.User, Parts: parts})
+		if err := llm.Valid(history); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
