@@ -148,7 +148,7 @@ func (e *Engine) compact(conv chat.Address) (transport.Reply, *task, error) {
 	if !ok {
 		return transport.Reply{Text: "_There is no context to compact here_"}, nil, errRefused
 	}
-	t := e.newJob(conv, "compact", func(ctx context.Context, t *task) error {
+	t := e.newJob(conv, "compact", func(ctx context.Context) (string, error) {
 		line, err := r.Compact(ctx, conv)
 		switch {
 		case err != nil && context.Cause(ctx) != nil:
@@ -158,8 +158,7 @@ func (e *Engine) compact(conv chat.Address) (transport.Reply, *task, error) {
 		case line == "":
 			line = saidCompacted
 		}
-		t.end.Text = line
-		return errors.Join(err, e.Notice(context.Background(), conv, line))
+		return line, errors.Join(err, e.Notice(context.Background(), conv, line))
 	})
 	defer e.release(t.lane)
 	e.mu.Lock()
@@ -176,16 +175,15 @@ func (e *Engine) compact(conv chat.Address) (transport.Reply, *task, error) {
 
 func (e *Engine) reset(conv chat.Address) (transport.Reply, *task, error) {
 	r, ok := e.conversational(conv)
-	t := e.newJob(conv, "reset", func(ctx context.Context, t *task) error {
+	t := e.newJob(conv, "reset", func(ctx context.Context) (string, error) {
 		if ok {
 			if err := r.Reset(ctx, conv); err != nil {
-				t.end.Text = "_The context was not cleared: " + err.Error() + "_"
-				return errors.Join(err, e.Notice(context.Background(), conv, t.end.Text))
+				line := "_The context was not cleared: " + err.Error() + "_"
+				return line, errors.Join(err, e.Notice(context.Background(), conv, line))
 			}
 		}
-		t.end.Text = saidCleared
 		_, err := e.record(context.Background(), conv, "", turn.Record{Notice: &turn.Notice{Text: saidCleared, At: e.opts.Now(), Reset: true}})
-		return err
+		return saidCleared, err
 	})
 	defer e.release(t.lane)
 	e.mu.Lock()
@@ -207,10 +205,9 @@ func (e *Engine) reset(conv chat.Address) (transport.Reply, *task, error) {
 }
 
 // newJob makes a task for the lane of conv, which the caller must release.
-func (e *Engine) newJob(conv chat.Address, kind string, f func(context.Context, *task) error) *task {
+func (e *Engine) newJob(conv chat.Address, kind string, f func(context.Context) (string, error)) *task {
 	t := newTask(e.acquire(conv))
-	t.jobKind = kind
-	t.job = func(ctx context.Context) error { return f(ctx, t) }
+	t.jobKind, t.job = kind, f
 	close(t.ready)
 	return t
 }

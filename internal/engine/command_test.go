@@ -378,3 +378,28 @@ func TestOtherCommands(t *testing.T) {
 		t.Errorf("Answer without questions: %v", err)
 	}
 }
+
+// A compaction that ignores its stop frees the lane.
+func TestAStuckCompactionLosesItsLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		k := keeper{gate: newGate(), compact: func(context.Context) (string, error) { <-hold; return "late", nil }}
+		close(k.let)
+		e, _ := enginetest.Start(t, engine.Options{Runners: map[string]runner.Runner{"native": k}})
+		failed := make(chan error, 1)
+		go func() {
+			_, err := e.Command(ctx, transport.Command{Conversation: web, Verb: transport.Compact})
+			failed <- err
+		}()
+		synctest.Wait()
+		next := say(t, e, web, "", "next")
+		command(t, e, web, transport.Stop)
+		if ev := end(t, e, next.Turn); ev.Text != "re: next" {
+			t.Errorf("next %+v", ev)
+		}
+		if err := <-failed; err == nil {
+			t.Error("a compaction that was given up succeeded")
+		}
+		close(hold)
+	})
+}

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -18,6 +20,7 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/engine/enginetest"
+	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/route"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/transport"
@@ -478,5 +481,55 @@ func TestHearNoticeAndSave(t *testing.T) {
 	}
 	if len(a.Of(sess)) != 3 {
 		t.Errorf("archive: %+v", a.Of(sess))
+	}
+}
+
+// trimmed is a journal that has dropped a record and kept its key.
+type trimmed struct{ *enginetest.Journal }
+
+func (trimmed) Read(context.Context, string, int64) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) { yield(journal.Record{}, journal.ErrTruncated) }
+}
+
+func TestARepeatOfWhatIsNoLongerKept(t *testing.T) {
+	j := enginetest.NewJournal()
+	e, stop := enginetest.Start(t, engine.Options{Journal: j})
+	first := say(t, e, sess, "1", "x")
+	end(t, e, first.Turn)
+	stop()
+	e, _ = enginetest.Start(t, engine.Options{Journal: trimmed{j}})
+	if r := say(t, e, sess, "1", "x"); !r.Duplicate || r.Outcome != transport.Accepted || r.Seq != first.Seq {
+		t.Errorf("repeat: %+v", r)
+	}
+	if _, err := e.Wait(ctx, first.Turn); !errors.Is(err, journal.ErrTruncated) {
+		t.Errorf("Wait = %v", err)
+	}
+}
+
+// The text kept of a turn is bounded, whole runes, and the newest.
+func TestSalvageIsBounded(t *testing.T) {
+	e, _ := enginetest.Start(t, engine.Options{Runners: runners(func(_ context.Context, _ turn.Request, s turn.Sink) error {
+		for range 10 {
+			if err := s.Emit(turn.Event{Kind: turn.Text, Partial: true, Text: strings.Repeat("é", 50_001)}); err != nil {
+				return err
+			}
+		}
+		return s.Emit(turn.Event{Kind: turn.Text, Partial: true, Text: "the end"})
+	})})
+	ev := end(t, e, say(t, e, sess, "", "x").Turn)
+	if len(ev.Text) > 256<<10 || len(ev.Text) < 255<<10 || !utf8.ValidString(ev.Text) || !strings.HasSuffix(ev.Text, "éthe end") {
+		t.Errorf("%d bytes, valid %v", len(ev.Text), utf8.ValidString(ev.Text))
+	}
+}
+
+func TestIdleConversationsCostNothing(t *testing.T) {
+	j := enginetest.NewJournal()
+	e, stop := enginetest.Start(t, engine.Options{Journal: j, Archive: &enginetest.Archive{}})
+	for i := range 50 {
+		end(t, e, say(t, e, chat.Address{Space: chat.Session, ID: fmt.Sprint(i)}, "", "x").Turn)
+	}
+	stop()
+	if lanes, turns, behind := e.Sizes(); lanes+turns+behind != 0 {
+		t.Errorf("%d lanes, %d turns, %d archives are kept", lanes, turns, behind)
 	}
 }

@@ -122,7 +122,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	acked := map[string]turn.ID{}
 	var pending []string // "<conversation> <message id>"
 	next := 0
-	const kills = 15
+	const kills = 10
 	for life := range kills + 1 {
 		for range 12 {
 			pending = append(pending, fmt.Sprintf("c%d m%d", next%4, next))

@@ -52,7 +52,7 @@ type task struct {
 	end  turn.Event
 	err  error
 
-	job     func(ctx context.Context) error // nil for a turn
+	job     func(ctx context.Context) (line string, err error) // nil for a turn
 	jobKind string
 
 	id       turn.ID
@@ -162,11 +162,25 @@ func (e *Engine) perform(t *task) {
 	switch {
 	case t.lost:
 	case t.job != nil:
-		t.err = e.call(t, nil, t.job)
-		close(t.done)
+		e.runJob(t)
 	default:
 		e.runTurn(t)
 	}
+}
+
+// runJob performs a job; its line becomes t.end.Text.
+func (e *Engine) runJob(t *task) {
+	said := make(chan string, 1)
+	t.err = e.call(t, nil, func(ctx context.Context) error {
+		line, err := t.job(ctx)
+		said <- line
+		return err
+	})
+	select {
+	case t.end.Text = <-said:
+	default: // it panicked or was given up
+	}
+	close(t.done)
 }
 
 // remove takes a waiting task out of the queue and reports whether it was
