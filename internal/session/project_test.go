@@ -152,18 +152,18 @@ func TestCatchUpWorksOnce(t *testing.T) {
 // a crash cut off comes back from the journal, and nothing comes twice.
 func TestCutAtEveryByte(t *testing.T) {
 	b := newBed(t)
-	for _, id := range []string{"1", "2", "3"} {
-		b.accept(id, "question "+id)
+	for _, id := range []string{"1", "2"} {
+		b.accept(id, "q")
 		b.save(entry("u"+id, id), entry("t"+id))
 		b.save(entry("a" + id))
-		b.answer(id, "reply "+id)
+		b.answer(id, "r")
 		if id == "1" {
 			b.reset()
 		}
 	}
 	log, ctx := b.read(logFile), b.read(contextFile)
 	wantLog, wantIDs := b.texts(LogOptions{}), b.ids("")
-	if len(wantIDs) != 6 {
+	if len(wantIDs) != 3 {
 		t.Fatalf("entries = %q", wantIDs)
 	}
 	check := func(what string, n int) {
@@ -174,7 +174,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		if diff := cmp.Diff(wantIDs, b.ids("")); diff != "" {
 			t.Fatalf("%s cut at %d: entries (-want +got):\n%s", what, n, diff)
 		}
-		if got := b.unseen(map[string]bool{"2": true, "3": true}, nil); got != nil {
+		if got := b.unseen(map[string]bool{"2": true}, nil); got != nil {
 			t.Fatalf("%s cut at %d: unseen %q", what, n, got)
 		}
 	}

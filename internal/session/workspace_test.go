@@ -1,13 +1,19 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/turn"
 )
 
 // tree lays out files in a fresh workspace.
@@ -221,4 +227,53 @@ func TestConversationsAreForgotten(t *testing.T) {
 		t.Errorf("refs = %d", held.refs)
 	}
 	b.store.release(held)
+}
+
+// A conversation that had one turn costs next to nothing until its next.
+func TestMemoryOfAThousandConversations(t *testing.T) {
+	b := newBed(t)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	s, err := Open(Options{Root: b.root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	message := chat.Message{ID: "1", Text: strings.Repeat("question ", 100), At: epoch}
+	saved, err := json.Marshal(Saved{Entries: []Entry{entry("a", "1"), entry("b")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1000
+	before := heap()
+	for i := range int64(n) {
+		addr := chat.Address{Space: chat.Session, ID: fmt.Sprintf("conversation-%d", i)}
+		for j, rec := range []turn.Record{
+			{Turn: "t", Accepted: &turn.Accepted{Message: message}},
+			{Turn: "t", Checkpoint: saved},
+			{Turn: "t", Event: &turn.Event{Kind: turn.Final, Text: message.Text}},
+		} {
+			if err := s.Project(t.Context(), addr, 3*i+int64(j)+1, epoch, rec); err != nil {
+				t.Fatal(err)
+			}
+			if j == 0 {
+				if _, err := s.Unseen(t.Context(), addr, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := s.Entries(t.Context(), addr, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	per := (heap() - before) / n
+	t.Logf("%d bytes each", per)
+	if per > 4<<10 {
+		t.Errorf("a conversation costs %d bytes after its turn", per)
+	}
+	runtime.KeepAlive(s)
 }

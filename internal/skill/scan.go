@@ -91,8 +91,8 @@ func (l *Library) scan(dir string) ([]Skill, error) {
 		return nil, fmt.Errorf("skills: %w", err)
 	}
 	s := search{lib: l, root: dir, old: old, started: time.Now(), tree: &tree{}}
-	if err := s.walk(m, "", nil, nil); err != nil {
-		return nil, fmt.Errorf("skills: %w", err)
+	if s.walk(m, "", nil, nil); s.err != nil {
+		return nil, fmt.Errorf("skills: %w", s.err)
 	}
 	if len(l.trees) >= maxTrees {
 		clear(l.trees)
@@ -108,6 +108,7 @@ type search struct {
 	old     *tree
 	started time.Time
 	tree    *tree
+	err     error // of the root; other directories only warn
 }
 
 func (s *search) note(m mark) {
@@ -122,24 +123,25 @@ func (s *search) warn(p string, why any) {
 }
 
 // walk searches a directory. above are the directories it lies in, rules the
-// ignore rules from them. Only the root's errors are returned.
-func (s *search) walk(at mark, rel string, above []mark, rules []rule) error {
+// ignore rules from them.
+func (s *search) walk(at mark, rel string, above []mark, rules []rule) {
 	dir := filepath.Join(s.root, rel)
 	s.note(at)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if rel == "" {
-			return err
+			s.err = err
+			return
 		}
 		s.warn(dir, err)
-		return nil
+		return
 	}
 	// A directory with a skill is one, and is not searched deeper.
 	if rel != "" && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == skillFile }) {
 		if !ignored(rules, path.Join(rel, skillFile), false) {
 			s.take(filepath.Join(dir, skillFile), path.Base(rel))
 		}
-		return nil
+		return
 	}
 	for _, name := range ignoreFiles {
 		if data, err := s.read(filepath.Join(dir, name)); err == nil {
@@ -150,7 +152,6 @@ func (s *search) walk(at mark, rel string, above []mark, rules []rule) error {
 	for _, e := range entries {
 		s.visit(path.Join(rel, e.Name()), e.Name(), above, rules)
 	}
-	return nil
 }
 
 func (s *search) visit(rel, name string, above []mark, rules []rule) {
@@ -175,7 +176,7 @@ func (s *search) visit(rel, name string, above []mark, rules []rule) {
 			s.warn(p, "the directory lies in itself or too deep")
 			return
 		}
-		_ = s.walk(m, rel, above, rules) // only the root returns errors
+		s.walk(m, rel, above, rules)
 	case len(above) == 1 && strings.HasSuffix(name, ".md"):
 		s.take(p, strings.TrimSuffix(name, ".md"))
 	}
