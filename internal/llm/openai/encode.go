@@ -22,9 +22,10 @@ type encoder struct {
 	// id maps a call's id to one that the wire accepts.
 	id func(string) string
 	// ids maps the ids of the last calls to those on the wire; used has all
-	// that are on the wire.
-	ids  []pair
-	used map[string]bool
+	// that are on the wire, again counts how often an id came once more.
+	ids   []pair
+	used  map[string]bool
+	again map[string]int
 }
 
 type pair struct{ from, to string }
@@ -72,10 +73,11 @@ func (e *encoder) mine(m *llm.Message) bool {
 func (e *encoder) callID(id string) string {
 	to := e.id(id)
 	if e.used == nil {
-		e.used = map[string]bool{}
+		e.used, e.again = map[string]bool{}, map[string]int{}
 	}
-	for n := 2; e.used[to]; n++ {
-		to = e.id(id + "\x00" + strconv.Itoa(n))
+	for e.used[to] {
+		e.again[id]++
+		to = e.id(id + "\x00" + strconv.Itoa(e.again[id]+1))
 	}
 	e.used[to] = true
 	e.ids = append(e.ids, pair{id, to})
