@@ -23,6 +23,7 @@ type Frame struct {
 // Frames reads server-sent events. The zero value is not usable; see NewFrames.
 type Frames struct {
 	r      *bufio.Reader
+	limit  int // of one event, in bytes
 	data   []byte
 	line   []byte
 	lines  int
@@ -32,7 +33,7 @@ type Frames struct {
 
 // NewFrames returns a reader of the events in r. It does not close r.
 func NewFrames(r io.Reader) *Frames {
-	return &Frames{r: bufio.NewReader(r)}
+	return &Frames{r: bufio.NewReader(r), limit: maxFrame}
 }
 
 // Next returns the next event that carries data. Comments, keep-alives without
@@ -72,7 +73,7 @@ func (f *Frames) field(line []byte) error {
 			f.data = append(f.data, '\n')
 		}
 		f.lines++
-		if len(f.data)+len(value) > maxFrame {
+		if len(f.data)+len(value) > f.limit {
 			return ErrFrame
 		}
 		f.data = append(f.data, value...)
@@ -105,7 +106,7 @@ func (f *Frames) readLine() ([]byte, error) {
 		if end < 0 {
 			f.line = append(f.line, chunk...)
 			f.skip(len(chunk))
-			if len(f.line) > maxFrame {
+			if len(f.line) > f.limit {
 				return nil, ErrFrame
 			}
 			continue

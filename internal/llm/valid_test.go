@@ -154,7 +154,7 @@ func checkRepair(t *testing.T, in []Message) {
 		data, _ := json.Marshal(in)
 		t.Fatalf("Valid(Repair) = %v for %s", err, data)
 	}
-	if again := Repair(out); !cmp.Equal(out, again) {
+	if again := Repair(out); len(again) != len(out) || len(out) > 0 && &again[0] != &out[0] {
 		t.Fatalf("Repair is not idempotent:\n%s", cmp.Diff(out, again))
 	}
 }
@@ -173,7 +173,7 @@ func TestRepairOfAnyCut(t *testing.T) {
 
 func TestRepairOfRandomDamage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 1500 {
+	for range 1000 {
 		checkRepair(t, damage(r, conversation()))
 	}
 }

@@ -126,11 +126,16 @@ func TestFramesEnds(t *testing.T) {
 		"data: x\n":   io.ErrUnexpectedEOF,
 		"data: x":     io.ErrUnexpectedEOF,
 		"":            io.EOF,
-		"data: " + strings.Repeat("x", maxFrame+1):                            ErrFrame,
-		strings.Repeat("data: "+strings.Repeat("x", 1<<20-1)+"\n", 17) + "\n": ErrFrame,
 	} {
 		if _, err := frames(strings.NewReader(in)); !errors.Is(err, want) {
 			t.Errorf("frames(%.20q…) ends with %v, want %v", in, err, want)
+		}
+	}
+	for _, in := range []string{"data: " + strings.Repeat("x", 20000) + "\n\n", strings.Repeat("data: xxxxxxx\n", 2000) + "\n"} {
+		f := NewFrames(strings.NewReader(in))
+		f.limit = 10000
+		if _, err := f.Next(); err != ErrFrame {
+			t.Errorf("a long event ends with %v", err)
 		}
 	}
 	boom := errors.New("boom")
