@@ -203,6 +203,17 @@ func openIn(t testing.TB, dir string, change func(*Options)) *house {
 	return h
 }
 
+// serveInstead puts another handler before the house's client.
+func (h *house) serveInstead(handler http.Handler) {
+	srv := httptest.NewServer(handler)
+	h.url = srv.URL
+	h.t.Cleanup(func() {
+		h.api.Close()
+		h.http.CloseIdleConnections()
+		srv.Close()
+	})
+}
+
 // serve runs an engine until the returned function is called.
 func serve(t testing.TB, opts engine.Options) (*engine.Engine, func()) {
 	t.Helper()

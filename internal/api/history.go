@@ -26,8 +26,8 @@ type history struct {
 	Items []shown `json:"items"`
 }
 
-// maxLines bounds what is shown of the time before the journal's: more than
-// anybody scrolls back to.
+// maxLines bounds the log lines that are looked at: more than anybody scrolls
+// back to.
 const maxLines = 1000
 
 // shown is one thing to show. Type is "message" for what people said, "notice"
@@ -87,12 +87,15 @@ func (s *Server) history(ctx context.Context, conv chat.Address) (history, error
 		}
 		b.add(seen)
 	}
-	lines, err := s.opts.Sessions.Log(ctx, conv, session.LogOptions{Limit: maxLines, Before: first})
+	lines, err := s.opts.Sessions.Log(ctx, conv, session.LogOptions{Limit: maxLines})
 	if err != nil {
 		return b.out, err
 	}
 	older := []shown{}
 	for _, l := range lines {
+		if first > 0 && l.Seq >= first {
+			break // from here on the journal has it
+		}
 		older = append(older, lineShown(l))
 	}
 	b.out.Items = append(older, b.out.Items...)

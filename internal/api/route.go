@@ -28,6 +28,7 @@ func (s *Server) table() []row {
 	return []row{
 		{"GET", "/health", open, s.health},
 		{"GET", "/readyz", open, s.ready},
+		{"GET", "/openapi.json", open, s.document},
 		{"GET", "/mcp/status", operator, s.mcpStatus},
 		{"GET", "/agents", operator | page, s.agents},
 		{"GET", "/channels", operator, s.channels},

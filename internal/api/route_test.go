@@ -36,7 +36,7 @@ func TestAuth(t *testing.T) {
 			t.Errorf("%s: %s", name, r.raw)
 		}
 	}
-	for _, path := range []string{"/health", "/health?x=1", "/readyz"} {
+	for _, path := range []string{"/health", "/health?x=1", "/openapi.json", "/readyz"} {
 		h.want(200, "GET", path, "", "Authorization", "")
 	}
 	if r := h.want(200, "GET", "/health", "", "Authorization", ""); r.json["ok"] != true || r.json["channels"] == nil {
