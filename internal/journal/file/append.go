@@ -85,17 +85,17 @@ func (j *Journal) append(stream string, expect int64, entries []journal.Entry) (
 		return 0, nil, err
 	}
 	now := j.opts.Clock()
-	j.scratch = j.scratch[:0]
+	j.hashes = j.hashes[:0]
 	for i := range entries {
 		if entries[i].Key == "" {
-			j.scratch = append(j.scratch, hash{})
+			j.hashes = append(j.hashes, hash{})
 			continue
 		}
 		h := hashKey([]byte(entries[i].Key))
 		if seq := j.keys.find(h, now.Add(-j.opts.KeyAge).Unix()); seq != 0 {
 			return 0, &journal.DuplicateError{Key: entries[i].Key, Seq: seq}, nil
 		}
-		j.scratch = append(j.scratch, h)
+		j.hashes = append(j.hashes, h)
 	}
 	var prev int64
 	if s := j.streams[stream]; s != nil {
@@ -143,12 +143,20 @@ func (j *Journal) encode(stream string, prev, micro int64, entries []journal.Ent
 	}
 	b := &batch{buf: make([]byte, 0, size)}
 	b.lines, b.ends = b.one[:0], b.end[:0]
+	// The texts are copied to a buffer that every append uses again.
+	j.names = j.names[:0]
+	text := func(s string) []byte {
+		from := len(j.names)
+		j.names = append(j.names, s...)
+		return j.names[from:len(j.names):len(j.names)]
+	}
+	name := text(stream)
 	for i := range entries {
 		e := &entries[i]
 		l := line{
 			seq: j.last + 1 + int64(i), prev: prev, synced: j.synced.Load(), micro: micro,
-			more: int64(len(entries) - 1 - i), stream: []byte(stream),
-			key: []byte(e.Key), pin: []byte(e.Pin), unpin: []byte(e.Unpin), data: e.Data,
+			more: int64(len(entries) - 1 - i), stream: name,
+			key: text(e.Key), pin: text(e.Pin), unpin: text(e.Unpin), data: e.Data,
 		}
 		prev = l.seq
 		var from, to int
@@ -178,9 +186,9 @@ func (j *Journal) room(n int64) (*segment, error) {
 		return nil, fmt.Errorf("begin a segment: %w", err)
 	}
 	s.f = f
-	if err := syncDir(j.opts.Dir); err != nil {
+	if err := j.syncDir(); err != nil {
 		s.close()
-		return nil, j.breaks(fmt.Errorf("sync %s: %w", j.opts.Dir, err))
+		return nil, j.breaks(err)
 	}
 	j.mu.Lock()
 	if a != nil && a.indexed {
@@ -254,10 +262,10 @@ func (j *Journal) publish(a *segment, name string, b *batch) {
 		l := &b.lines[i]
 		n := int64(b.ends[i] - start)
 		start = b.ends[i]
-		a.x.add(l, off, n, j.scratch[i], pinned)
+		a.x.add(l, s.name, off, n, j.hashes[i], pinned)
 		off += n
 		if len(l.key) > 0 {
-			j.keys[j.scratch[i]] = hold(l.seq, l.micro)
+			j.keys[j.hashes[i]] = hold(l.seq, l.micro)
 		}
 		if len(l.unpin) > 0 {
 			delete(j.pins, string(l.unpin))

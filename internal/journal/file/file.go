@@ -53,8 +53,8 @@ type Options struct {
 	TrimEvery time.Duration
 	// Clock gives the time of records and their age: time.Now.
 	Clock func() time.Time
-	// OpenFile opens and creates segments: os.OpenFile. Tests put a failing
-	// disk here.
+	// OpenFile opens and creates segments, and the directory to sync it:
+	// os.OpenFile. Tests put a failing disk here.
 	OpenFile func(name string, flag int, perm os.FileMode) (File, error)
 	// Log hears of torn tails that were dropped, indexes that were not
 	// usable and retention. nil: nobody.
@@ -70,7 +70,8 @@ type Journal struct {
 
 	trimming sync.Mutex // held by the one who applies retention
 	wmu      sync.Mutex // held by the one who appends
-	scratch  []hash     // of the appender
+	hashes   []hash     // of the keys of the append under way
+	names    []byte     // its texts
 
 	// mu guards the fields below and is held for moments only, never while
 	// the disk is used. What Append changes is changed under wmu too, so the

@@ -46,10 +46,11 @@ type pin struct {
 	seq          int64
 }
 
-// add counts in a line of length n (newline included) that lies at off.
+// add counts in a line of length n (newline included) that lies at off. name
+// is its stream as a string if the caller has one, to be shared.
 // pinned reports whether a name was open before the segment. h is the hash of
 // the line's key, if it has one.
-func (x *index) add(l *line, off, n int64, h hash, pinned func(name string) bool) {
+func (x *index) add(l *line, name string, off, n int64, h hash, pinned func(name string) bool) {
 	if x.at == nil {
 		x.at = make(map[string]int, len(x.spans))
 		for i, s := range x.spans {
@@ -59,7 +60,9 @@ func (x *index) add(l *line, off, n int64, h hash, pinned func(name string) bool
 	if i, ok := x.at[string(l.stream)]; ok {
 		x.spans[i].last = l.seq
 	} else {
-		name := string(l.stream)
+		if name == "" {
+			name = string(l.stream)
+		}
 		x.at[name] = len(x.spans)
 		x.spans = append(x.spans, span{name, l.prev, l.seq, l.seq, off})
 	}

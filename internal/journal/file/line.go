@@ -23,21 +23,22 @@ type line struct {
 }
 
 const (
-	sumTag  = `,"c":"`
-	sumLen  = len(sumTag) + 8 + len(`"}`)
-	maxName = 1 << 10  // bytes of a stream, key or pin
-	maxLine = 64 << 20 // bytes of a line: what a reader may have to hold
+	lineHead = `{"n":`
+	sumTag   = `,"c":"`
+	sumLen   = len(sumTag) + 8 + len(`"}`)
+	maxName  = 1 << 10  // bytes of a stream, key or pin
+	maxLine  = 64 << 20 // bytes of a line: what a reader may have to hold
 )
 
 const hexDigits = "0123456789abcdef"
 
-// table makes the checksum; crc32 keeps one table per polynomial.
+// sum is CRC-32C, which the processor computes.
 func sum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // appendLine adds l and a newline to b and says where the data lies.
 func appendLine(b []byte, l *line) (out []byte, from, to int) {
 	start := len(b)
-	b = append(b, `{"n":`...)
+	b = append(b, lineHead...)
 	b = strconv.AppendInt(b, l.seq, 10)
 	b = appendNumber(b, 'v', l.prev)
 	b = appendNumber(b, 'y', l.synced)
@@ -87,7 +88,7 @@ func appendText(b []byte, tag byte, s []byte) []byte {
 // parseLine reads a line without its newline. It checks the frame and not the
 // sum, nor that the data is JSON.
 func parseLine(b []byte) (l line, ok bool) {
-	if len(b) < sumLen+len(`{"n":1`) || b[0] != '{' || string(b[len(b)-sumLen:len(b)-sumLen+len(sumTag)]) != sumTag || b[len(b)-1] != '}' || b[len(b)-2] != '"' {
+	if len(b) < sumLen+len(lineHead) || b[0] != '{' || string(b[len(b)-sumLen:len(b)-sumLen+len(sumTag)]) != sumTag || b[len(b)-1] != '}' || b[len(b)-2] != '"' {
 		return l, false
 	}
 	body := b[:len(b)-sumLen]

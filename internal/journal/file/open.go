@@ -163,8 +163,20 @@ func (j *Journal) load(s *segment, active bool) error {
 	return nil
 }
 
-// cut drops the torn end of the active segment.
+const tornExt = ".torn"
+
+// cut drops the torn end of the active segment. What is more than the rest of
+// a last line is kept in a file beside it, for people.
 func (j *Journal) cut(s *segment, from, size int64, why string) error {
+	tail := make([]byte, size-from)
+	if _, err := s.f.ReadAt(tail, from); err != nil {
+		return fmt.Errorf("read the torn end of %s: %w", s.path, err)
+	}
+	if bytes.IndexByte(tail, '\n') >= 0 {
+		if err := os.WriteFile(fmt.Sprintf("%s.%d%s", s.path, from, tornExt), tail, 0o600); err != nil {
+			return fmt.Errorf("keep the torn end of %s: %w", s.path, err)
+		}
+	}
 	j.opts.Log.Warn("journal: torn end dropped", "segment", s.path, "offset", from, "bytes", size-from, "why", why)
 	if err := s.f.Truncate(from); err != nil {
 		return fmt.Errorf("drop the torn end of %s: %w", s.path, err)
@@ -224,17 +236,23 @@ func scan(path string, f io.ReaderAt, x *index, size int64, pinned func(string) 
 		}
 		l, what := examine(b, x.last+1+int64(len(group)), group)
 		if what != "" {
-			return what, after(path, &r, at, x.last+1, bytes.IndexByte(b, 0) >= 0, what)
+			hole := bytes.IndexByte(b, 0) >= 0
+			if i := bytes.LastIndex(b, []byte(lineHead)); i > 0 && !hole {
+				if _, ok := parseLine(b[i:]); ok && sound(b[i:]) {
+					return "", corrupt(path, at, what) // only the newline before it is missing
+				}
+			}
+			return what, after(path, &r, at, x.last+1, hole, what)
 		}
 		if l.more == 0 && len(group) == 0 {
-			x.add(&l, at, int64(len(b))+1, keyOf(&l), pinned)
+			x.add(&l, "", at, int64(len(b))+1, keyOf(&l), pinned)
 			continue
 		}
 		group, offs = append(group, l.clone()), append(offs, at)
 		if l.more == 0 {
 			offs = append(offs, at+int64(len(b))+1)
 			for i := range group {
-				x.add(&group[i], offs[i], offs[i+1]-offs[i], keyOf(&group[i]), pinned)
+				x.add(&group[i], "", offs[i], offs[i+1]-offs[i], keyOf(&group[i]), pinned)
 			}
 			group, offs = group[:0], offs[:0]
 		}

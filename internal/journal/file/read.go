@@ -185,11 +185,12 @@ func (r *reader) disk(to int64) error {
 	return nil
 }
 
-// leave ends the reading of a segment: all of it was seen.
+// leave ends the reading of what a segment held when it was looked at. If it
+// has grown since and was sealed, it is not done with.
 func (r *reader) leave() error {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
-	if r.seg != r.j.active() {
+	if r.seg != r.j.active() && r.lines.end == r.seg.x.size {
 		r.since = max(r.since, r.seg.x.last)
 	}
 	return nil
@@ -202,6 +203,9 @@ func (r *reader) place() (end int64, err error) {
 	j.mu.Lock()
 	seg := j.holding(r.since + 1)
 	if seg == nil {
+		if len(j.segs) > 0 {
+			r.since = max(r.since, j.segs[0].x.first-1)
+		}
 		j.mu.Unlock()
 		return 0, nil
 	}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 )
@@ -71,12 +72,14 @@ func (j *Journal) advance(to int64) {
 	}
 }
 
-// syncDir makes the names in a directory last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
+// syncDir makes the names in the directory last.
+func (j *Journal) syncDir() error {
+	d, err := j.opts.OpenFile(j.opts.Dir, os.O_RDONLY, 0)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
 	}
-	defer d.Close()
-	return d.Sync()
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", j.opts.Dir, err)
+	}
+	return nil
 }

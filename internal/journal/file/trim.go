@@ -106,7 +106,7 @@ func (j *Journal) drop(s *segment) error {
 	if err := os.Remove(indexPath(s.path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("drop a segment: %w", err)
 	}
-	if err := syncDir(j.opts.Dir); err != nil {
+	if err := j.syncDir(); err != nil {
 		return fmt.Errorf("drop a segment: %w", err)
 	}
 	j.wmu.Lock()
