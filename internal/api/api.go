@@ -163,7 +163,7 @@ type Server struct {
 	leaving context.Context
 	leave   context.CancelFunc
 
-	stamps stamps
+	stamps transport.Stamps
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -196,7 +196,7 @@ func New(opts Options) (*Server, error) {
 	opts.Heartbeat = orElse(opts.Heartbeat, heartbeat)
 	opts.BodyTimeout = orElse(opts.BodyTimeout, bodyTimeout)
 	opts.WriteTimeout = orElse(opts.WriteTimeout, writeTimeout)
-	s := &Server{opts: opts, log: opts.Logger, stamps: stamps{now: opts.Now}, streams: map[chat.Address]int{}}
+	s := &Server{opts: opts, log: opts.Logger, streams: map[chat.Address]int{}}
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.mux = s.routes()
 	return s, nil

@@ -13,15 +13,6 @@ import (
 	"github.com/iris-operator/iris/internal/turn"
 )
 
-// fileName is the name a file event shows.
-func fileName(e turn.Event) string {
-	name := e.Filename
-	if name == "" {
-		name = e.Local
-	}
-	return path.Base(path.Clean("/" + strings.ReplaceAll(name, "\\", "/")))
-}
-
 // fileURL is where the page gets the file that the record seq told of. The
 // record is what permits a file outside of the conversation's own directory.
 func fileURL(channel, name string, seq int64) string {
@@ -62,7 +53,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, _ caller) erro
 func (s *Server) attached(ctx context.Context, conv chat.Address, seq int64, name string) (local string, ok bool) {
 	for seen, err := range s.records(ctx, conv, seq-1) {
 		e := seen.Record.Event
-		if err != nil || seen.Seq != seq || e == nil || e.Kind != turn.FileOut || fileName(*e) != name {
+		if err != nil || seen.Seq != seq || e == nil || e.Kind != turn.FileOut || e.ShownName() != name {
 			return "", false
 		}
 		return e.Local, e.Local != ""

@@ -331,12 +331,14 @@ func (h *house) begun(name string) {
 // brings about.
 func (h *house) until(what string, ok func() bool) {
 	h.t.Helper()
-	limit := time.Now().Add(10 * time.Second)
+	limit, again := time.After(10*time.Second), time.NewTicker(time.Millisecond)
+	defer again.Stop()
 	for !ok() {
-		if time.Now().After(limit) {
+		select {
+		case <-again.C:
+		case <-limit:
 			h.t.Fatalf("%s: did not happen", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -163,7 +163,7 @@ func (b *build) event(it shown, e turn.Event) {
 		b.piece(it, e)
 		return
 	case turn.FileOut:
-		it.Filename = fileName(e)
+		it.Filename = e.ShownName()
 		it.URL = fileURL(b.out.Channel, it.Filename, it.Seq)
 	}
 	if e.Terminal() {

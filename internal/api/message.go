@@ -86,7 +86,8 @@ func (s *Server) compose(r *http.Request, to session.Session, b messageBody) (ch
 	if err := required("text", b.Text); err != nil {
 		return chat.Message{}, err
 	}
-	id, at := s.stamps.next()
+	at := s.opts.Now()
+	id := s.stamps.Next(at)
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 			return chat.Message{}, bad("the header Idempotency-Key must be 1 to %d printable ASCII characters", maxKey)
@@ -126,6 +127,9 @@ func (s *Server) await(ctx context.Context, in session.Session, receipt transpor
 	out := reply{SessionID: in.ID, Turn: receipt.Turn}
 	switch receipt.Outcome {
 	case transport.Accepted:
+		if receipt.Turn == "" {
+			return out, &problem{Status: http.StatusConflict, Text: "this message was answered so long ago that its turn is no longer kept"}
+		}
 	case transport.Commanded:
 		out.Text = receipt.Reply.Text
 		return out, nil

@@ -230,7 +230,14 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestDisconnectDoesNotStopTheTurn(t *testing.T) {
-	h := openHouse(t, nil)
+	left := make(chan int, 1)
+	h := openHouse(t, func(o *Options) {
+		o.Observe = func(route string, status int, _ time.Duration) {
+			if route == "/sessions/{id}/message" {
+				left <- status
+			}
+		}
+	})
 	id := h.session("")
 	ctx, cancel := context.WithCancel(context.Background())
 	gone := make(chan error, 1)
@@ -242,6 +249,14 @@ func TestDisconnectDoesNotStopTheTurn(t *testing.T) {
 	cancel()
 	if err := <-gone; err == nil {
 		t.Fatal("the client did not leave")
+	}
+	select {
+	case status := <-left:
+		if status != statusLeft || strings.Contains(h.logs.String(), "ERROR") {
+			t.Errorf("the request ended with %d; log %s", status, h.logs)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the request of a client that left does not end")
 	}
 	h.script.release("a")
 	h.until("reply in the log", func() bool {

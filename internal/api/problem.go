@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/turn"
@@ -33,6 +34,9 @@ func (p *problem) Error() string { return p.Text }
 // Unwrap returns the error for the log.
 func (p *problem) Unwrap() error { return p.err }
 
+// statusLeft is for the metrics alone: nobody is there to read the answer.
+const statusLeft = 499
+
 func bad(format string, args ...any) error {
 	return &problem{Status: http.StatusBadRequest, Text: fmt.Sprintf(format, args...)}
 }
@@ -52,9 +56,11 @@ func (s *Server) problemOf(err error) *problem {
 		return &problem{Status: http.StatusTooManyRequests, Text: transport.ErrBusy.Error(), retry: true}
 	case errors.Is(err, transport.ErrClosing), s.leaving.Err() != nil && errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Text: transport.ErrClosing.Error(), retry: true}
+	case errors.Is(err, context.Canceled):
+		return &problem{Status: statusLeft, Text: "the client left"}
 	case errors.Is(err, transport.ErrUnknownRunner):
 		return s.unknownRunner("")
-	case errors.Is(err, transport.ErrUnknownTurn):
+	case errors.Is(err, transport.ErrUnknownTurn), errors.Is(err, journal.ErrTruncated):
 		return &problem{Status: http.StatusNotFound, Text: "turn not found"}
 	case errors.Is(err, transport.ErrNotAllowed):
 		return &problem{Status: http.StatusForbidden, Text: transport.ErrNotAllowed.Error()}

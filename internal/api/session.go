@@ -250,9 +250,9 @@ func (s *Server) inject(w http.ResponseWriter, r *http.Request, _ caller) error 
 	if err := required("text", b.Text); err != nil {
 		return err
 	}
-	id, at := s.stamps.next()
+	at := s.opts.Now()
 	_, err = s.opts.Engine.Hear(r.Context(), found.Address(), chat.Message{
-		ID: id, At: at, Text: "[team]: " + b.Text,
+		ID: s.stamps.Next(at), At: at, Text: "[team]: " + b.Text,
 		From: chat.Person{ID: "human-agent", Name: "team"},
 	})
 	if err != nil {

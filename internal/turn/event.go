@@ -2,6 +2,8 @@ package turn
 
 import (
 	"encoding/json"
+	"path"
+	"strings"
 	"time"
 )
 
@@ -60,6 +62,19 @@ type Event struct {
 
 // Terminal reports whether the event ends its turn.
 func (e Event) Terminal() bool { return e.Kind == Final || e.Kind == Failed }
+
+// ShownName is the name to show for a FileOut: the last part of Filename, or of
+// Local if there is none. It holds no separator and is never empty.
+func (e Event) ShownName() string {
+	name := e.Filename
+	if name == "" {
+		name = e.Local
+	}
+	if name = path.Base(path.Clean("/" + strings.ReplaceAll(name, "\\", "/"))); name == "/" {
+		return "file"
+	}
+	return name
+}
 
 // A Phase is the start or the end of a tool call.
 type Phase string

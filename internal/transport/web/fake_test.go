@@ -82,6 +82,8 @@ func (b *inbox) Submit(_ context.Context, s transport.Submission) (transport.Rec
 func (b *inbox) Command(ctx context.Context, c transport.Command) (transport.Reply, error) {
 	b.mu.Lock()
 	b.commands = append(b.commands, c)
+	close(b.changed)
+	b.changed = make(chan struct{})
 	hold := b.hold
 	b.mu.Unlock()
 	if hold != nil && c.Verb != transport.Stop {

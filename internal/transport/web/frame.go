@@ -3,9 +3,7 @@ package web
 import (
 	"encoding/json"
 	"net/url"
-	"path"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
@@ -110,7 +108,7 @@ func drawEvent(channel string, f frame, e turn.Event) (frame, bool) {
 			f.Type, f.Text, f.Partial = "update", new(string), false
 		}
 	case turn.FileOut:
-		f.Filename, f.Title = fileName(e), e.Title
+		f.Filename, f.Title = e.ShownName(), e.Title
 		f.URL = "/files/" + url.PathEscape(channel) + "/" + url.PathEscape(f.Filename) + "?seq=" + strconv.FormatInt(f.Seq, 10)
 	case turn.AskFor:
 		f.Ask = e.Ask
@@ -137,15 +135,6 @@ func drawTool(f frame, t *turn.Tool) (frame, bool) {
 	f.ID, f.ToolName, f.Label, f.Args = t.ID, t.Name, t.Label, t.Args
 	f.Result, f.IsError, f.DurationMS, f.Phase = t.Result, t.IsError, t.DurationMS, t.Phase
 	return f, true
-}
-
-// fileName is the name a file event shows.
-func fileName(e turn.Event) string {
-	name := e.Filename
-	if name == "" {
-		name = e.Local
-	}
-	return path.Base(path.Clean("/" + strings.ReplaceAll(name, "\\", "/")))
 }
 
 // A clientFrame is what a page sends.

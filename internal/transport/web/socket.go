@@ -254,7 +254,8 @@ func (c *client) compose(ctx context.Context, f clientFrame) (chat.Message, erro
 	if strings.TrimSpace(f.Text) == "" && len(f.Attachments) == 0 {
 		return chat.Message{}, errors.New("the message is empty")
 	}
-	id, at := c.site.stamps.next()
+	at := c.site.opts.Now()
+	id := c.site.stamps.Next(at)
 	if f.ID != "" {
 		if chat.CheckID(f.ID) != nil {
 			return chat.Message{}, errors.New("the message's id must be 1 to 128 characters of A-Z, a-z, 0-9, _ and -")

@@ -335,7 +335,7 @@ func FuzzClientFrame(f *testing.F) {
 		if json.Unmarshal([]byte(data), &cf) != nil {
 			return
 		}
-		c := &client{site: &Site{stamps: stamps{now: time.Now}}, conv: room}
+		c := &client{site: &Site{opts: Options{Now: time.Now}}, conv: room}
 		m, err := c.compose(context.Background(), cf)
 		if err == nil && (m.ID == "" || cf.ID != "" && chat.CheckID(m.ID) != nil) {
 			t.Errorf("compose(%q) = id %q", data, m.ID)

@@ -84,7 +84,7 @@ type Site struct {
 	logins *logins
 	doors  *doors
 	cross  *http.CrossOriginProtection
-	stamps stamps
+	stamps transport.Stamps
 
 	// leaving ends with Close; sockets counts the handlers that run until then.
 	leaving context.Context
@@ -126,7 +126,7 @@ func New(opts Options) (*Site, error) {
 	if opts.SendLimit == 0 {
 		opts.SendLimit = sendLimit
 	}
-	s := &Site{opts: opts, log: opts.Logger, doors: newDoors(), cross: http.NewCrossOriginProtection(), stamps: stamps{now: opts.Now}}
+	s := &Site{opts: opts, log: opts.Logger, doors: newDoors(), cross: http.NewCrossOriginProtection()}
 	var err error
 	if s.files, err = readPage(opts.Page); err != nil {
 		return nil, err
