@@ -9,6 +9,10 @@
 // segment. Reading never takes part in appending, so a slow reader delays
 // nobody.
 //
+// A torn end is dropped when the journal is opened. If it is more than the rest
+// of one line, as after a power failure, a copy stays beside the segment as
+// *.torn for people to look at.
+//
 // It does not know what a record means, does not encrypt, and is no protection
 // from another program of the same user.
 package file

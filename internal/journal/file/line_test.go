@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
+	"unicode/utf8"
 )
 
 func lineSeeds() [][]byte {
@@ -54,8 +56,8 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`{"n":1,"s":"\ud800","d":1,"c":"00000000"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, ok := parseLine(b)
-		if !ok {
-			return
+		if !ok || !utf8.Valid(slices.Concat(l.stream, l.key, l.pin, l.unpin)) {
+			return // Append writes only names that are text
 		}
 		out, _, _ := appendLine(nil, &l)
 		again, ok := parseLine(out[:len(out)-1])
