@@ -33,6 +33,9 @@ const (
 // errNothing: there is nothing that a summary would replace.
 var errNothing = errors.New("nothing to summarise")
 
+// errLonger: the model wrote more than it was given.
+var errLonger = errors.New("the summary is not shorter than what it would replace")
+
 // A compactor replaces the older part of a history by a summary. It is all or
 // nothing: unless the summary is there, shorter than what it replaces, and
 // saved, the history is not touched.
@@ -79,7 +82,7 @@ func (c *compactor) compact(ctx context.Context, h *history, keep int64, bound i
 		return 0, err
 	}
 	if int64(len(text)) >= old {
-		return 0, errors.New("the summary is not shorter than what it would replace")
+		return 0, errLonger
 	}
 	body, err := json.Marshal(compacted{Summary: text, Tokens: old / 4})
 	if err != nil {
@@ -110,6 +113,9 @@ func (c *compactor) summarise(ctx context.Context, msgs []llm.Message) (string, 
 		var err error
 		if summary, err = c.askFor(ctx, b.String()); err != nil {
 			return "", err
+		}
+		if len(summary) > size {
+			return "", errLonger
 		}
 	}
 	return summary, nil
@@ -302,7 +308,10 @@ func (r *run) compactNow(line string) bool {
 		return false
 	}
 	c := r.compactor()
-	if _, err := c.compact(r.ctx, r.h, c.keep(r.info()), len(r.h.msgs)); err != nil {
+	// The provider counts otherwise than we do: a quarter of what was too
+	// long fits, whatever its window is.
+	keep := min(c.keep(r.info()), r.h.text/4/4)
+	if _, err := c.compact(r.ctx, r.h, keep, len(r.h.msgs)); err != nil {
 		if r.ctx.Err() == nil {
 			err = r.compactionFailed(err, r.estimate(0))
 		}

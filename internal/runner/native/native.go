@@ -93,7 +93,7 @@ func (n *Native) Compact(ctx context.Context, conv chat.Address) (string, error)
 		return n.opts.Save(ctx, conv, session.Saved{Entries: []session.Entry{e}})
 	}
 	tokens, err := c.compact(ctx, h, c.keep(models[0].Info()), len(h.msgs))
-	if err == nil || errors.Is(err, errNothing) {
+	if h.clean() {
 		n.shelf.put(conv, h)
 	}
 	switch {
