@@ -26,7 +26,7 @@ type Options struct {
 	// MoreTools are offered after Tools, in the order returned (MCP); nil: none.
 	MoreTools func(ctx context.Context, conv chat.Address) []tool.Tool
 	// Notes reads what the operator and Iris wrote down for a conversation;
-	// nil: nothing. Called once per turn, so it should be cheap.
+	// nil: nothing. Called once per turn, so it should be cheap; see NotesFrom.
 	Notes func(ctx context.Context, conv chat.Address) (Notes, error)
 	// Profile says how to speak in a conversation; nil: by its space.
 	Profile func(conv chat.Address) Profile

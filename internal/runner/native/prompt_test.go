@@ -2,11 +2,14 @@ package native
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/skill"
 )
 
 func mustZone(t *testing.T, name string) *time.Location {
@@ -100,6 +103,49 @@ func TestSpawnAgentIsHiddenInSessions(t *testing.T) {
 	}
 	if sys := last(t, m).System; strings.Contains(sys, "spawn-agent") || !strings.Contains(sys, "status") {
 		t.Error("spawn-agent is shown in a session")
+	}
+}
+
+func TestNotesFromALibrary(t *testing.T) {
+	m := scriptedOK(info)
+	b := newBed(t, one(m), nil)
+	b.file("CONSTITUTION.md", []byte("Never touch the pump."))
+	b.file("MEMORY.md", []byte("all know this"))
+	b.file("WEBUI-room/MEMORY.md", []byte("only here"))
+	b.file("SYSTEM.md", []byte("installed jq"))
+	b.file("skills/status/SKILL.md", []byte("---\nname: status\ndescription: How things are.\n---\nx"))
+	b.file("skills/spawn-agent/SKILL.md", []byte("---\nname: spawn-agent\ndescription: Makes agents.\n---\nx"))
+	b.file("skills/quiet/SKILL.md", []byte("---\nname: quiet\ndescription: Not shown.\ndisable-model-invocation: true\n---\nx"))
+	l, err := skill.New(skill.Options{Workspace: b.root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	b.opts.Notes = NotesFrom(l, b.root, "/ws")
+	b.restart()
+	b.say("hi")
+	req := last(t, m)
+	for _, want := range []string{"Never touch the pump.", "installed jq", "<location>/ws/skills/status/SKILL.md</location>", "spawn-agent"} {
+		if !strings.Contains(req.System, want) {
+			t.Errorf("the prompt lacks %q", want)
+		}
+	}
+	if strings.Contains(req.System, "Not shown.") || strings.Contains(req.System, "all know this") {
+		t.Error("the prompt has what it should not")
+	}
+	if text := req.Messages[0].Parts[0].Text; !strings.Contains(text, "### Global Workspace Memory\nall know this\n### Channel-Specific Memory\nonly here\n") {
+		t.Errorf("message = %q", text)
+	}
+	// A note that may not be read does not take the turn or the others.
+	if err := os.Remove(filepath.Join(b.root, "MEMORY.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(b.root, "MEMORY.md")); err != nil {
+		t.Fatal(err)
+	}
+	b.say("hi")
+	if text := last(t, m).Messages[2].Parts[0].Text; !strings.Contains(text, "only here") {
+		t.Errorf("message = %q", text)
 	}
 }
 

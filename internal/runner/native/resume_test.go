@@ -177,7 +177,7 @@ func TestHistoryCutAtEveryByte(t *testing.T) {
 	b.say("second")
 	file := filepath.Join(b.root, room.Dir(), "context.jsonl")
 	whole := mustRead(t, file)
-	step := 7 // a prime: with the ends of lines below, every place in a line is met
+	step := 13 // a prime: with the ends of lines below, every place in a line is met
 	cuts := map[int]bool{len(whole): true}
 	for i := 0; i < len(whole); i += step {
 		cuts[i] = true
