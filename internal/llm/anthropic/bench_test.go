@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/iris-operator/iris/internal/llm"
 )
@@ -40,6 +42,20 @@ func turns(n int) llm.Request {
 	return req
 }
 
+// reportCPU adds the processor time of the whole process per operation, which
+// means something on a busy machine too. Call what it returns at the end.
+func reportCPU(b *testing.B) func() {
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	start := used()
+	return func() { b.ReportMetric(float64(used()-start)/float64(b.N), "cpu-ns/op") }
+}
+
 func BenchmarkEncode(b *testing.B) {
 	for _, n := range []int{20, 1000} {
 		req := turns(n)
@@ -47,6 +63,7 @@ func BenchmarkEncode(b *testing.B) {
 		b.Run(fmt.Sprintf("turns=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			size := 0
+			defer reportCPU(b)()
 			for b.Loop() {
 				size = len(m.encode(req))
 			}
@@ -75,6 +92,7 @@ func BenchmarkDecode(b *testing.B) {
 	m := open(b, "http://127.0.0.1:1")
 	body := answerOf(20)
 	b.ReportAllocs()
+	defer reportCPU(b)()
 	for b.Loop() {
 		if _, err := m.read(strings.NewReader(body), func(llm.Event, error) bool { return true }); err != nil {
 			b.Fatal(err)
@@ -97,6 +115,7 @@ func BenchmarkTurn(b *testing.B) {
 		m := open(b, server.URL)
 		b.Run(fmt.Sprintf("turns=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
+			defer reportCPU(b)()
 			for b.Loop() {
 				if _, err := llm.Collect(m.Stream(b.Context(), req)); err != nil {
 					b.Fatal(err)
