@@ -266,7 +266,7 @@ func TestSocketAnswer(t *testing.T) {
 // F22: whatever the moment a socket is cut, the transcript is the same.
 func TestSocketCutAtEveryFrame(t *testing.T) {
 	s := start(t, nil).login(t)
-	const n = 120
+	const n = 500
 	for i := range n {
 		s.inbox.event(room, "t", turn.Event{Kind: turn.Text, Text: fmt.Sprint(i), Partial: true})
 	}
