@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/iris-operator/iris/internal/journal"
 )
@@ -139,22 +140,24 @@ func TestNoRoomForSegment(t *testing.T) {
 	}
 }
 
-// TestSharedSync has many callers wait while an fsync is under way: they all
-// are served by one more.
-func TestSharedSync(t *testing.T) {
+// TestSharedSync has 50 callers wait while an fsync is under way: one more
+// serves them all.
+func TestSharedSync(t *testing.T) { synctest.Test(t, sharedSync) }
+
+func sharedSync(t *testing.T) {
 	d := &disk{noSync: true}
 	j := open(t, Options{Dir: t.TempDir(), OpenFile: d.open})
 	add(t, j, "A", "0")
-	entered, leave := make(chan struct{}), make(chan struct{})
+	leave := make(chan struct{})
 	var once sync.Once
 	d.sync = func() error {
-		once.Do(func() { close(entered); <-leave })
+		once.Do(func() { <-leave })
 		return nil
 	}
 	before := d.syncs.Load()
 	var wg sync.WaitGroup
 	wg.Go(func() { j.Sync(context.Background()) })
-	<-entered
+	synctest.Wait() // it is in the fsync
 	for range 50 {
 		add(t, j, "A", "1")
 		wg.Go(func() {
@@ -168,16 +171,13 @@ func TestSharedSync(t *testing.T) {
 	if err := j.Sync(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("sync with a context that ended = %v", err)
 	}
+	synctest.Wait() // all of them wait
 	close(leave)
 	wg.Wait()
-	if n := d.syncs.Load() - before; n < 2 || n > 51 {
-		t.Errorf("%d fsyncs for 51 callers", n)
+	if n := d.syncs.Load() - before; n != 2 {
+		t.Errorf("%d fsyncs for 51 callers, want 2", n)
 	}
-	if err := j.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	n := d.syncs.Load()
-	if err := j.Sync(t.Context()); err != nil || d.syncs.Load() != n {
-		t.Errorf("sync with nothing new: %d fsyncs, error %v, want none", d.syncs.Load()-n, err)
+	if err := j.Sync(t.Context()); err != nil || d.syncs.Load()-before != 2 {
+		t.Errorf("sync with nothing new: %d fsyncs, error %v, want none more", d.syncs.Load()-before, err)
 	}
 }

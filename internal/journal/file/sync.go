@@ -17,10 +17,12 @@ func (j *Journal) Sync(ctx context.Context) error {
 		if err := j.usable(); err != nil {
 			return err
 		}
+		j.smu.Lock()
+		// Looked at under smu: a round ends with it raised.
 		if j.synced.Load() >= want {
+			j.smu.Unlock()
 			return nil
 		}
-		j.smu.Lock()
 		round := j.round
 		mine := round == nil
 		if mine {
