@@ -35,6 +35,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -79,22 +80,15 @@ type Tree struct {
 func Start(spec Spec) (*Tree, error) {
 	t := &Tree{id: newID(), done: make(chan struct{}), known: map[int]uint64{}}
 	t.adopt = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
-	limit := nextLimit()
-	p, err := os.StartProcess(spec.Path, spec.Args, &os.ProcAttr{
+	p, limit, err := launch(spec.Path, spec.Args, &os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   append(spec.Env[:len(spec.Env):len(spec.Env)], MarkName+"="+t.id),
 		Files: spec.Files,
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	}, nextLimit())
 	if err != nil {
 		return nil, err
 	}
-	t.pid = p.Pid
-	// The program has been loaded and is still finding its libraries; if it
-	// were faster than this call, the variable would still mark its children.
-	if limit != 0 && unix.Prlimit(p.Pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: limit, Max: limit}, nil) == nil {
-		t.limit = limit
-	}
+	t.pid, t.limit = p.Pid, limit
 	if s, ok := readStat(p.Pid); ok {
 		t.start = s.start
 		t.known[p.Pid] = s.start
@@ -117,6 +111,45 @@ func (t *Tree) Done() <-chan struct{} { return t.done }
 func (t *Tree) Wait() (*os.ProcessState, error) {
 	<-t.done
 	return t.state, t.err
+}
+
+// launch starts a program with a limit as its mark, and returns the limit, 0 if
+// it could not be set. The program stops before its first instruction and goes
+// on when it has the mark, so that no child of it can be without. Where that is
+// forbidden (ptrace), the mark is set as soon as the program has been loaded; a
+// child that was faster still has the variable.
+func launch(path string, args []string, attr *os.ProcAttr, limit uint64) (*os.Process, uint64, error) {
+	runtime.LockOSThread() // a stopped program obeys the thread that started it
+	defer runtime.UnlockOSThread()
+	attr.Sys = &syscall.SysProcAttr{Setsid: true, Ptrace: limit != 0}
+	p, err := os.StartProcess(path, args, attr)
+	stopped := err == nil && limit != 0
+	if err != nil && limit != 0 {
+		attr.Sys = &syscall.SysProcAttr{Setsid: true}
+		p, err = os.StartProcess(path, args, attr)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if stopped {
+		var ws unix.WaitStatus
+		for {
+			if _, err := unix.Wait4(p.Pid, &ws, 0, nil); err != unix.EINTR {
+				break
+			}
+		}
+	}
+	if limit != 0 && unix.Prlimit(p.Pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: limit, Max: limit}, nil) != nil {
+		limit = 0
+	}
+	if stopped {
+		if err := unix.PtraceDetach(p.Pid); err != nil && err != unix.ESRCH {
+			_ = p.Kill() // it would stay stopped for ever
+			_, _ = p.Wait()
+			return nil, 0, fmt.Errorf("let %s go on: %w", path, err)
+		}
+	}
+	return p, limit, nil
 }
 
 func newID() string {

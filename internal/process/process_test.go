@@ -125,6 +125,19 @@ func TestForkRace(t *testing.T) {
 	}
 }
 
+// TestMarkedFromTheStart shows that a program cannot fork before it is marked.
+func TestMarkedFromTheStart(t *testing.T) {
+	for range 20 {
+		tree, line := start(t, `(setsid sh -c 'grep "realtime timeout" /proc/self/limits; sleep 300' &)`)
+		if tree.limit == 0 {
+			t.Skip("limits cannot be set here")
+		}
+		if got := parseLimit([]byte(line)); got != tree.limit {
+			t.Fatalf("a child has the limit %d, want %d", got, tree.limit)
+		}
+	}
+}
+
 // TestNoZombies shows that orphans which end by themselves are reaped.
 func TestNoZombies(t *testing.T) {
 	tree, line := start(t, `(setsid sh -c 'echo $$' &)`)
