@@ -184,7 +184,7 @@ func TestCaptureHuge(t *testing.T) {
 		}
 	})
 	t.Run("invalid UTF-8", func(t *testing.T) {
-		out := strings.Repeat("\xff\xfe\x80ab\n", 3<<20)
+		out := strings.Repeat("\xff\xfe\x80ab\n", 2<<20)
 		if got := show(t, o, out, ""); !strings.Contains(got, "\uFFFDab") || full(t, got) != out {
 			t.Error("text or file is wrong")
 		}
@@ -253,8 +253,8 @@ func TestCaptureStaysInside(t *testing.T) {
 	if err := os.Symlink(elsewhere, filepath.Join(o.opts.Workspace, conv.Dir(), outputDir)); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{3000, 3 << 20} {
-		if got := show(t, o, lines(n), ""); !strings.Contains(got, "The full output could not be kept: ") {
+	for _, n := range []int{3000, 6 << 20} {
+		if got := show(t, o, strings.Repeat("x\n", n), ""); !strings.Contains(got, "The full output could not be kept: ") {
 			t.Errorf("notice %q", notice(got))
 		}
 	}
