@@ -23,6 +23,8 @@ const (
 	maxMemory = 64 << 10
 	// maxImage bounds a picture: providers refuse more than 5 MiB in base64.
 	maxImage = 3584 << 10
+	// maxImageFile bounds what is read to be reduced: more than cameras make.
+	maxImageFile = 64 << 20
 	// maxImages bounds the pictures of one message or result.
 	maxImages = 16
 )
@@ -152,7 +154,8 @@ func (n *Native) locate(ctx context.Context, conv chat.Address, f chat.File) (st
 }
 
 // image returns a picture of the workspace, reduced. It is one if its first
-// bytes say so, whatever its name. A picture that cannot be read has no data.
+// bytes say so, whatever its name. A picture that cannot be read, or is
+// too large for that, has no data.
 func (n *Native) image(ctx context.Context, local string) (part llm.Part, ok bool) {
 	p, err := n.opts.Archive.Path(local)
 	if err != nil {
@@ -163,6 +166,9 @@ func (n *Native) image(ctx context.Context, local string) (part llm.Part, ok boo
 		return part, false
 	}
 	part = llm.Part{Kind: llm.ImagePart, Mime: mime}
+	if st, err := os.Stat(p); err != nil || st.Size() > maxImageFile {
+		return part, true
+	}
 	data, err := os.ReadFile(p)
 	if err != nil {
 		return part, true
