@@ -1,0 +1,42 @@
+# The README's two commands are `make run` and `make test`. Everything here works
+# from a clean clone with Go installed.
+
+GO    ?= go
+TOOLS  = $(GO) tool -modfile=tools.mod
+BIN    = bin/iris
+FUZZ  ?= 30s
+RUNS  ?= 5
+
+.PHONY: run build test vet e2e soak fuzz bench clean
+
+run: build
+	./$(BIN) serve
+
+build:
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -ldflags='-s -w' -o $(BIN) ./cmd/iris
+
+vet:
+	@test -z "$$(gofmt -l cmd internal facilitate *.go 2>/dev/null)" || { gofmt -l cmd internal facilitate *.go; exit 1; }
+	$(GO) vet ./...
+	$(TOOLS) staticcheck ./...
+
+test: vet
+	$(GO) test -race -timeout 8m ./...
+	cd bench && $(GO) vet ./... && $(GO) test -short -timeout 2m ./...
+
+# Tests that need what a machine may lack: a browser. The script installs it
+# where it may and says what it could not.
+e2e: build
+	./scripts/e2e.sh
+
+fuzz:
+	./scripts/fuzz.sh $(FUZZ)
+
+soak:
+	$(GO) test -run Soak -tags soak -timeout 60m -v ./internal/app/...
+
+bench: build
+	./scripts/bench.sh $(RUNS)
+
+clean:
+	rm -rf bin dist

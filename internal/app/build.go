@@ -1,0 +1,342 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/iris-operator/iris/internal/api"
+	"github.com/iris-operator/iris/internal/approval/audit"
+	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/engine"
+	journalfile "github.com/iris-operator/iris/internal/journal/file"
+	"github.com/iris-operator/iris/internal/llm"
+	"github.com/iris-operator/iris/internal/observe"
+	"github.com/iris-operator/iris/internal/picture"
+	"github.com/iris-operator/iris/internal/policy"
+	"github.com/iris-operator/iris/internal/route"
+	"github.com/iris-operator/iris/internal/runner"
+	"github.com/iris-operator/iris/internal/runner/native"
+	"github.com/iris-operator/iris/internal/sandbox"
+	"github.com/iris-operator/iris/internal/sandbox/host"
+	"github.com/iris-operator/iris/internal/session"
+	"github.com/iris-operator/iris/internal/skill"
+	"github.com/iris-operator/iris/internal/tool"
+	"github.com/iris-operator/iris/internal/tool/bash"
+	"github.com/iris-operator/iris/internal/tool/file"
+	"github.com/iris-operator/iris/internal/transport/web"
+	"github.com/iris-operator/iris/internal/turn"
+)
+
+// nativeRunner is the name of Iris's own runner.
+const nativeRunner = "native"
+
+// stores is what lies on disk.
+type stores struct {
+	journal  *journalfile.Journal
+	sessions *session.Store
+	audit    *audit.Log
+	skills   *skill.Library
+	models   *models
+}
+
+// prepare makes a directory a workspace of this version.
+func prepare(_ context.Context, root string, log *slog.Logger) error {
+	return session.Prepare(session.PrepareOptions{Root: root, Logger: log})
+}
+
+// build makes everything that lives in the workspace, from the ground up.
+func (s *server) build(ctx context.Context) (h *house, err error) {
+	h = &house{}
+	defer func() {
+		if err != nil {
+			h.close(s.log)
+		}
+	}()
+	if err := s.openStores(ctx, h); err != nil {
+		return nil, err
+	}
+	tokens := api.NewTokens()
+	pictures := picture.NewReducer(0)
+	skills, err := skill.New(skill.Options{Workspace: s.opts.Config.Workspace, Logger: s.log})
+	if err != nil {
+		return nil, err
+	}
+	h.skills = skills
+	tools, err := s.tools(h, tokens, skills, pictures)
+	if err != nil {
+		return nil, err
+	}
+	iris, err := s.native(h, tools, skills, pictures)
+	if err != nil {
+		return nil, err
+	}
+	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: iris}); err != nil {
+		return nil, err
+	}
+	return h, s.ways(h, tokens)
+}
+
+// close gives back what build opened.
+func (h *house) close(log *slog.Logger) {
+	var errs []error
+	if h.skills != nil {
+		errs = append(errs, h.skills.Close())
+	}
+	if h.sessions != nil {
+		errs = append(errs, h.sessions.SyncAll(context.Background()), h.sessions.Close())
+	}
+	if h.journal != nil {
+		errs = append(errs, h.journal.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		log.Error("close the workspace", "err", err)
+	}
+}
+
+func (s *server) openStores(ctx context.Context, h *house) (err error) {
+	cfg := s.opts.Config
+	h.journal, err = journalfile.New(journalfile.Options{
+		Dir:      filepath.Join(cfg.Workspace, "state", "journal"),
+		MaxAge:   cfg.Journal.MaxAge.Duration(),
+		MaxBytes: cfg.Journal.MaxMiB << 20,
+		Log:      s.log,
+		// The readable files are copies of the journal: they must last before
+		// it forgets.
+		BeforeDrop: func() error {
+			if err := h.sessions.CatchUpAll(context.Background()); err != nil {
+				return err
+			}
+			return h.sessions.SyncAll(context.Background())
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if h.sessions, err = session.Open(session.Options{Root: cfg.Workspace, Journal: h.journal, Logger: s.log}); err != nil {
+		return err
+	}
+	if h.audit, err = audit.New(audit.Options{File: cfg.Bash.AuditFile, Logger: s.log}); err != nil {
+		return err
+	}
+	h.models, err = newModels(ctx, cfg, s.log)
+	return err
+}
+
+// tools lists what the model may call.
+func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pictures *picture.Reducer) ([]tool.Tool, error) {
+	cfg := s.opts.Config
+	box, err := s.sandbox()
+	if err != nil {
+		return nil, err
+	}
+	judge, err := policy.New(policy.Options{Workspace: cfg.Workspace, Home: lookup(s.opts.Environ, "HOME")})
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := tool.NewOutputs(tool.OutputsOptions{Workspace: cfg.Workspace})
+	if err != nil {
+		return nil, err
+	}
+	dir := s.directory()
+	environ := bash.Environ(s.opts.Environ, cfg.Bash.PassEnv...)
+	run, err := bash.New(bash.Options{
+		Sandbox: box, Judge: judge, Audit: h.audit, Outputs: outputs, Dir: dir,
+		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log,
+		Env: func(r turn.Request) []string {
+			return append(environ[:len(environ):len(environ)],
+				"IRIS_API_URL="+s.url, "IRIS_TURN_TOKEN="+tokens.Mint(r).Reveal(), "IRIS_CHANNEL="+r.Conversation.Channel())
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	files, err := file.New(file.Options{
+		Sandbox: box, Judge: judge, Audit: h.audit, Workspace: cfg.Workspace, Dir: dir,
+		Pictures: pictures, PolicyOff: cfg.Bash.Policy == "off", Memory: guardMemory(skills),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append([]tool.Tool{run}, files...), nil
+}
+
+// guardMemory keeps the version before a write to a memory file, and refuses a
+// write that would lose most of it.
+func guardMemory(skills *skill.Library) func(path, old, new string) error {
+	return func(path, old, new string) error {
+		if err := skill.Guard(path, []byte(old), []byte(new)); err != nil {
+			return err
+		}
+		if !skill.IsNote(path) {
+			return nil
+		}
+		return skills.Keep(path)
+	}
+}
+
+// directory is where commands run: the directory Iris was started in, as a shell
+// would. A service that was given none starts in /, where nobody works.
+func (s *server) directory() string {
+	if dir, err := os.Getwd(); err == nil && dir != "/" {
+		return dir
+	}
+	return s.opts.Config.Workspace
+}
+
+func (s *server) sandbox() (sandbox.Sandbox, error) {
+	return host.New(host.Options{Workspace: s.opts.Config.Workspace, Dir: s.directory()})
+}
+
+func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pictures *picture.Reducer) (*native.Native, error) {
+	cfg := s.opts.Config
+	where, err := cfg.Location()
+	if err != nil {
+		return nil, err
+	}
+	return native.New(native.Options{
+		Archive: h.sessions, Models: h.models.candidates, Tools: tools,
+		Notes:     func(_ context.Context, conv chat.Address) (native.Notes, error) { return notes(skills, conv) },
+		Workspace: cfg.Workspace,
+		Retry:     llm.RetryOptions{Max: cfg.Model.Retries, Base: cfg.Model.Base.Duration()},
+		Silence:   cfg.Model.Timeout.Duration(),
+		Thinking:  cfg.Model.Thinking,
+		CompactAt: cfg.Compact.Threshold,
+		CompactTo: cfg.Compact.Target,
+		ReduceImage: func(ctx context.Context, _ string, data []byte) (string, []byte, error) {
+			p, err := pictures.Reduce(ctx, data)
+			return p.Mime, p.Data, err
+		},
+		Budget: native.Budget{CallsPerTurn: cfg.Budget.Calls, TokensPerTurn: cfg.Budget.Tokens, CostPerTurn: cfg.Budget.Cost,
+			TokensPerDay: cfg.Budget.DayTokens, CostPerDay: cfg.Budget.DayCost},
+		UsageDir: filepath.Join(cfg.Workspace, "state", "usage"),
+		Save:     func(ctx context.Context, conv chat.Address, state any) error { return h.engine.Save(ctx, conv, state) },
+		Location: where, Logger: s.log,
+	})
+}
+
+// notes reads what the operator and Iris wrote down for a conversation.
+func notes(skills *skill.Library, conv chat.Address) (native.Notes, error) {
+	var n native.Notes
+	var errs [5]error
+	n.Constitution, errs[0] = skills.Constitution()
+	n.Memory, errs[1] = skills.GlobalMemory()
+	n.ChannelMemory, errs[2] = skills.ChannelMemory(conv)
+	n.System, errs[3] = skills.SystemLog()
+	var found []skill.Skill
+	found, errs[4] = skills.Skills(conv)
+	for _, f := range found {
+		if !f.Hidden {
+			n.Skills = append(n.Skills, native.Skill{Name: f.Name, Description: f.Description, Location: f.Location})
+		}
+	}
+	return n, errors.Join(errs[:]...)
+}
+
+func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Engine, error) {
+	cfg := s.opts.Config
+	return engine.New(engine.Options{
+		Journal: h.journal, Archive: h.sessions, Runners: runners,
+		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
+		Verbose:  s.verbose(h),
+		MaxAge:   cfg.Turns.MaxAge.Duration(), Grace: cfg.Turns.Grace.Duration(),
+		Hooks: engine.Hooks{
+			TurnStarted: func(engine.TurnInfo) { s.metrics.TurnStarted() },
+			TurnEnded:   s.turnEnded,
+		},
+		Logger: s.log,
+	})
+}
+
+// snapshot tells routing who answers at an address.
+func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
+	snap := route.Snapshot{Default: nativeRunner}
+	if a.Space == chat.Session {
+		ses, err := h.sessions.Get(context.Background(), a.ID)
+		if err == nil {
+			snap.Runner = ses.Runner
+		}
+	}
+	return snap
+}
+
+func (s *server) turnEnded(t engine.TurnInfo) {
+	outcome := string(t.Code)
+	switch {
+	case outcome != "":
+	case t.Stopped:
+		outcome = "stopped"
+	default:
+		outcome = string(turn.Final)
+	}
+	s.metrics.TurnEnded(t.Runner, outcome, t.Waited+t.Ran)
+	if u := t.Usage; u != nil {
+		s.metrics.Used(observe.Tokens{Provider: u.Provider, Model: u.Model, Input: u.Input, Output: u.Output,
+			CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Cost: u.Cost})
+	}
+}
+
+// verbose keeps the setting of one conversation.
+func (s *server) verbose(h *house) func(context.Context, chat.Address, string) (string, error) {
+	return func(ctx context.Context, conv chat.Address, argument string) (string, error) {
+		set, err := h.sessions.Settings(ctx, conv)
+		if err != nil {
+			return "", err
+		}
+		on := s.opts.Config.Turns.VerboseTools
+		if set.VerboseTools != nil {
+			on = *set.VerboseTools
+		}
+		if argument == "on" || argument == "off" {
+			on = argument == "on"
+			set.VerboseTools = &on
+			if err := h.sessions.SetSettings(ctx, conv, set); err != nil {
+				return "", err
+			}
+		}
+		state := "off"
+		if on {
+			state = "on"
+		}
+		return fmt.Sprintf("_Verbose tool output: %s_", state), nil
+	}
+}
+
+// ways builds the API and the page.
+func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
+	cfg := s.opts.Config
+	h.api, err = api.New(api.Options{
+		Engine: h.engine, Sessions: h.sessions, Journal: h.journal, Token: s.token, Tokens: tokens,
+		Files: h.sessions, Timeout: cfg.API.Timeout.Duration(), Logger: s.log,
+		Runners: func() []string { return []string{nativeRunner} },
+		About: func() api.About {
+			m := h.models.first()
+			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
+		},
+		Observe: s.metrics.Request,
+	})
+	if err != nil {
+		return err
+	}
+	hosts := append([]string{}, cfg.Web.AllowedHosts...)
+	for _, l := range []struct {
+		host string
+		port int
+	}{{cfg.API.Host, cfg.API.Port}, {cfg.Web.Host, cfg.Web.Port}} {
+		hosts = append(hosts, l.host, l.host+":"+strconv.Itoa(l.port))
+	}
+	h.site, err = web.New(web.Options{
+		Inbox: h.engine, Data: h.api.Page(), Page: web.Page(), Password: cfg.Web.Password,
+		Logins: filepath.Join(cfg.Workspace, "state", "logins.json"), Hosts: hosts,
+		AnyIP: cfg.API.Host == "0.0.0.0" || cfg.API.Host == "::",
+		CheckFiles: func(ctx context.Context, conv chat.Address, locals []string) ([]chat.File, error) {
+			return h.sessions.CheckFiles(conv, locals)
+		},
+		Logger: s.log,
+	})
+	return err
+}

@@ -1,0 +1,233 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/iris-operator/iris/internal/api"
+	"github.com/iris-operator/iris/internal/engine"
+	"github.com/iris-operator/iris/internal/lease"
+	leasefile "github.com/iris-operator/iris/internal/lease/file"
+	"github.com/iris-operator/iris/internal/lifetime"
+	"github.com/iris-operator/iris/internal/observe"
+	"github.com/iris-operator/iris/internal/process"
+	"github.com/iris-operator/iris/internal/secret"
+	"github.com/iris-operator/iris/internal/transport/web"
+)
+
+// Limits of the listeners. The header time outlasts a bad mobile line, the idle
+// time a browser's keep-alive.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeader         = 64 << 10
+	// shutdownHTTP is what requests get to finish when all turns have ended.
+	shutdownHTTP = 3 * time.Second
+)
+
+// server is one running process.
+type server struct {
+	opts  Options
+	log   *slog.Logger
+	token secret.Value
+	url   string
+
+	gate    gate
+	metrics *observe.Metrics
+	house   *house
+}
+
+// house is what the workspace part opens and everything else lives in.
+type house struct {
+	lease  lease.Lease
+	engine *engine.Engine
+	api    *api.Server
+	site   *web.Site
+	stores
+}
+
+// parts lists what lives as long as the process, in the order of starting: the
+// listener first, so that the process is alive at once and is the last to go.
+func (s *server) parts(ln net.Listener) []lifetime.Part {
+	s.metrics = observe.NewMetrics(s.opts.Version)
+	cfg := s.opts.Config
+	parts := []lifetime.Part{
+		{Name: "listener", Serve: s.serveHTTP(ln, &s.gate)},
+		{Name: "workspace", Serve: s.serveWorkspace},
+		{Name: "journal", Serve: s.serveJournal},
+		{Name: "reaper", Serve: func(ctx context.Context, ready func()) error {
+			ready()
+			return process.Reaper{}.Serve(ctx)
+		}},
+		{Name: "engine", Serve: s.serveEngine, Grace: cfg.Turns.Grace.Duration() + 15*time.Second},
+		{Name: "routes", Serve: s.serveRoutes},
+	}
+	if cfg.Web.Port != 0 {
+		parts = append(parts, lifetime.Part{Name: "page listener", Serve: s.servePage})
+	}
+	return append(parts, supervisor(s.pulse, s.log))
+}
+
+// serveHTTP serves h on ln and drains it at the end.
+func (s *server) serveHTTP(ln net.Listener, h http.Handler) func(context.Context, func()) error {
+	return func(ctx context.Context, ready func()) error {
+		srv := httpServer(h, s.log)
+		failed := make(chan error, 1)
+		go func() { failed <- srv.Serve(ln) }()
+		ready()
+		select {
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+		}
+		drain, cancel := context.WithTimeout(context.Background(), shutdownHTTP)
+		defer cancel()
+		if err := srv.Shutdown(drain); err != nil {
+			return srv.Close()
+		}
+		return nil
+	}
+}
+
+// serveWorkspace takes the workspace for this process and builds what lives in
+// it.
+func (s *server) serveWorkspace(ctx context.Context, ready func()) error {
+	ws := s.opts.Config.Workspace
+	if err := prepare(ctx, ws, s.log); err != nil {
+		return err
+	}
+	keeper, err := leasefile.New(leasefile.Options{Dir: filepath.Join(ws, "state", "leases")})
+	if err != nil {
+		return err
+	}
+	held, err := keeper.Acquire(ctx, "serve")
+	var busy *lease.HeldError
+	if errors.As(err, &busy) {
+		return fmt.Errorf("the workspace %s is in use by another iris serve (pid %d): end it, or give this one a workspace of its own", ws, busy.PID)
+	}
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	h, err := s.build(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.close(s.log)
+	h.lease = held
+	s.house = h
+	ready()
+	<-ctx.Done()
+	return nil
+}
+
+func (s *server) serveJournal(ctx context.Context, ready func()) error {
+	ready()
+	return s.house.journal.Serve(ctx)
+}
+
+// serveEngine runs turns. The engine's own end is graceful; Options.Now cuts it
+// short.
+func (s *server) serveEngine(ctx context.Context, ready func()) error {
+	e := s.house.engine
+	// Those who wait for a turn have their answer when the engine has ended;
+	// what is still open then are event streams.
+	defer s.house.site.Close()
+	defer s.house.api.Close()
+	done := make(chan error, 1)
+	go func() { done <- e.Serve(ctx) }()
+	select {
+	case <-e.Ready():
+		ready()
+	case err := <-done:
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-s.opts.Now:
+		s.log.Warn("told to end at once: open turns go on at the next start")
+		e.Leave()
+		return <-done
+	}
+}
+
+// serveRoutes opens the gate.
+func (s *server) serveRoutes(ctx context.Context, ready func()) error {
+	h := s.house
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.operatorOnly(s.metrics.Handler()))
+	mux.Handle("/", h.api.Handler(h.site))
+	s.gate.open(mux)
+	ready()
+	s.greet()
+	if s.opts.started != nil {
+		s.opts.started(s)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// operatorOnly lets the operator's token through.
+func (s *server) operatorOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.token.Equal(bearer(r)) {
+			writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "unauthorized"})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return token
+}
+
+// servePage serves the page alone on its own port.
+func (s *server) servePage(ctx context.Context, ready func()) error {
+	cfg := s.opts.Config.Web
+	ln, err := listen(cfg.Host, cfg.Port, "IRIS_WEBUI_PORT")
+	if err != nil {
+		return err
+	}
+	return s.serveHTTP(ln, s.house.site)(ctx, ready)
+}
+
+// greet tells the person at the terminal where to go.
+func (s *server) greet() {
+	cfg := s.opts.Config
+	fmt.Fprintf(s.opts.Out, "\nIris is ready: %s%s\n", s.url, s.house.site.LoginLink())
+	fmt.Fprintf(s.opts.Out, "The link works once, for ten minutes; a restart prints a new one.\nWorkspace %s, model %s.\n\n", cfg.Workspace, s.house.models.describe())
+	for what, host := range map[string]string{"IRIS_API_HOST": cfg.API.Host, "IRIS_WEBUI_HOST": cfg.Web.Host} {
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			s.log.Warn("reachable from outside of this machine: put TLS in front of it, and a password on the page", "setting", what, "address", host, "password", !cfg.Web.Password.IsZero())
+		}
+	}
+}
+
+// pulse proves that work still gets through: the journal takes a sync and the
+// engine gives an answer.
+func (s *server) pulse(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() {
+		s.house.engine.Conversations()
+		done <- s.house.journal.Sync(ctx)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("no answer within the watchdog's time: %w", ctx.Err())
+	}
+}
