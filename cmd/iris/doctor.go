@@ -3,16 +3,21 @@ package main
 import (
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/iris-operator/iris/internal/app"
 )
 
-type doctorCmd struct {
-	common
-	Workspace string `arg:"" optional:"" help:"Workspace to look at (default ~/.iris)."`
-}
-
-// Run prints one line per check and fails when one of them did.
-func (d *doctorCmd) Run() error {
-	cfg, err := load(d.flags(), d.Workspace, os.Stdout)
-	return app.Doctor(app.DoctorOptions{Config: cfg, ConfigErr: err, Version: version(), Out: os.Stdout, Environ: os.Environ()})
+func doctorCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "doctor [workspace]",
+		Short: "Check the installation and say what to do",
+		Args:  usageArgs(cobra.MaximumNArgs(1)),
+	}
+	flags := common(c)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		cfg, err := flags.load(first(args), os.Stdout)
+		return app.Doctor(app.DoctorOptions{Config: cfg, ConfigErr: err, Version: version(), Out: os.Stdout, Environ: os.Environ()})
+	}
+	return c
 }

@@ -12,21 +12,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-	"github.com/willabides/kongplete"
+	"github.com/spf13/cobra"
 
 	"github.com/iris-operator/iris/internal/app"
 	"github.com/iris-operator/iris/internal/config"
 )
-
-// cli lists the subcommands.
-type cli struct {
-	Serve      serveCmd      `cmd:"" help:"Run the server: the API, the page and everything behind them."`
-	Chat       chatCmd       `cmd:"" help:"Talk to Iris in this terminal."`
-	Doctor     doctorCmd     `cmd:"" help:"Check the installation and say what to do."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
-	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
-}
 
 // Exit codes.
 const (
@@ -37,67 +27,74 @@ const (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
+// errUsage marks an error of the command line.
+type errUsage struct{ error }
+
 func run(args []string) (code int) {
-	var c cli
-	exited := -1
-	parser, err := kong.New(&c,
-		kong.Name("iris"),
-		kong.Description("A self-hosted AI operator and teammate."),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(code int) { exited = code }),
-	)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "iris:", err)
-		return exitFailed
-	}
-	kongplete.Complete(parser)
-	k, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "iris: %v\nSee 'iris --help'.\n", err)
-		return exitUsage
-	}
-	switch err := k.Run(); {
+	root := root()
+	root.SetArgs(args)
+	err := root.Execute()
+	var usage errUsage
+	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, app.ErrInterrupted):
 		return exitInterrupted
 	case errors.Is(err, app.ErrTold):
 		return exitFailed
-	default:
-		fmt.Fprintln(os.Stderr, "iris:", err)
-		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "iris: %v\nSee 'iris --help'.\n", err)
+		return exitUsage
 	}
+	fmt.Fprintln(os.Stderr, "iris:", err)
+	return exitFailed
 }
 
-// common are the flags that several subcommands share. Each wins over its
-// environment variable.
-type common struct {
-	Config   string `placeholder:"FILE" help:"Configuration file."`
-	APIHost  string `name:"api-host" placeholder:"ADDRESS" help:"Address of the API and the page."`
-	APIPort  string `name:"api-port" placeholder:"PORT" help:"Port of the API and the page."`
-	Provider string `placeholder:"NAME" help:"Model provider."`
-	Model    string `placeholder:"ID" help:"Model."`
+// root lists the subcommands.
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:           "iris",
+		Short:         "A self-hosted AI operator and teammate.",
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
+	c.AddCommand(serveCommand(), chatCommand(), doctorCommand(), versionCommand())
+	return c
 }
 
-func (c common) flags() map[string]string {
-	out := map[string]string{}
-	for name, v := range map[string]string{
-		"IRIS_CONFIG": c.Config, "IRIS_API_HOST": c.APIHost, "IRIS_API_PORT": c.APIPort,
-		"IRIS_PROVIDER": c.Provider, "IRIS_MODEL": c.Model,
-	} {
-		if v != "" {
-			out[name] = v
+// usageArgs makes wrong arguments an error of the command line.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return errUsage{err}
 		}
+		return nil
 	}
-	return out
+}
+
+// settings are flags that stand for environment variables and win over them.
+type settings map[string]*string
+
+// common adds the flags that several subcommands share.
+func common(c *cobra.Command) settings {
+	s := settings{}
+	s.add(c, "config", "IRIS_CONFIG", "configuration `file`")
+	s.add(c, "api-host", "IRIS_API_HOST", "`address` of the API and the page")
+	s.add(c, "api-port", "IRIS_API_PORT", "`port` of the API and the page")
+	s.add(c, "provider", "IRIS_PROVIDER", "`name` of the model provider")
+	s.add(c, "model", "IRIS_MODEL", "`id` of the model")
+	return s
+}
+
+func (s settings) add(c *cobra.Command, flag, variable, help string) {
+	s[variable] = c.Flags().String(flag, "", help+" ("+variable+")")
 }
 
 // load reads the configuration and shows its warnings.
-func load(flags map[string]string, workspace string, warn io.Writer) (*config.Config, error) {
+func (s settings) load(workspace string, warn io.Writer) (*config.Config, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -106,6 +103,12 @@ func load(flags map[string]string, workspace string, warn io.Writer) (*config.Co
 	if err != nil {
 		return nil, err
 	}
+	flags := map[string]string{}
+	for name, v := range s {
+		if *v != "" {
+			flags[name] = *v
+		}
+	}
 	cfg, warnings, err := config.Load(config.Source{Flags: flags, Environ: os.Environ(), Dir: dir, Home: home, Workspace: workspace})
 	for _, w := range warnings {
 		fmt.Fprintln(warn, "iris: warning:", w)
@@ -113,17 +116,16 @@ func load(flags map[string]string, workspace string, warn io.Writer) (*config.Co
 	return cfg, err
 }
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM. now
-// is closed by the second one.
-func untilSignal() (ctx context.Context, now <-chan struct{}, stop func()) {
-	return until(os.Interrupt, syscall.SIGTERM)
+// first returns the only argument, "" if there is none.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
 }
 
-// untilTerminated leaves SIGINT to whoever talks to the person.
-func untilTerminated() (ctx context.Context, now <-chan struct{}, stop func()) {
-	return until(syscall.SIGTERM)
-}
-
+// until returns a context that ends with the first of the signals. now is closed
+// by the second one.
 func until(signals ...os.Signal) (ctx context.Context, now <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := make(chan os.Signal, 2)
@@ -151,3 +153,10 @@ func until(signals ...os.Signal) (ctx context.Context, now <-chan struct{}, stop
 		cancel()
 	}
 }
+
+// Signals that ask a process to end. A terminal conversation handles SIGINT
+// itself.
+var (
+	endSignals  = []os.Signal{os.Interrupt, syscall.SIGTERM}
+	termSignals = []os.Signal{syscall.SIGTERM}
+)

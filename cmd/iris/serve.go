@@ -1,30 +1,31 @@
 package main
 
 import (
-	"maps"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/iris-operator/iris/internal/app"
 )
 
-type serveCmd struct {
-	common
-	Workspace   string `arg:"" optional:"" help:"Directory in which everything durable lives (default ~/.iris)."`
-	Sandbox     string `placeholder:"LEVEL" help:"Where commands run: host."`
-	Environment string `placeholder:"NAME" help:"Label for logs: prod or preview."`
-}
-
-// Run serves until a signal comes.
-func (s *serveCmd) Run() error {
-	flags := s.flags()
-	extra := map[string]string{"IRIS_SANDBOX": s.Sandbox, "IRIS_ENV": s.Environment}
-	maps.DeleteFunc(extra, func(_, v string) bool { return v == "" })
-	maps.Copy(flags, extra)
-	cfg, err := load(flags, s.Workspace, os.Stderr)
-	if err != nil {
-		return err
+func serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve [workspace]",
+		Short: "Run the server: the API, the page and everything behind them",
+		Long:  "Run the server: the API, the page and everything behind them.\nThe workspace is the directory in which everything durable lives, ~/.iris by default.",
+		Args:  usageArgs(cobra.MaximumNArgs(1)),
 	}
-	ctx, now, stop := untilSignal()
-	defer stop()
-	return app.Serve(ctx, app.Options{Config: cfg, Version: version(), Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Now: now})
+	flags := common(c)
+	flags.add(c, "sandbox", "IRIS_SANDBOX", "`level` of isolation for commands: host")
+	flags.add(c, "environment", "IRIS_ENV", "`label` for logs: prod or preview")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		cfg, err := flags.load(first(args), os.Stderr)
+		if err != nil {
+			return err
+		}
+		ctx, now, stop := until(endSignals...)
+		defer stop()
+		return app.Serve(ctx, app.Options{Config: cfg, Version: version(), Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Now: now})
+	}
+	return c
 }

@@ -4,14 +4,20 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
 
-type versionCmd struct{}
-
-// Run prints the version, the revision and the compiler.
-func (versionCmd) Run() error {
-	fmt.Printf("iris %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	return nil
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Printf("iris %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			return err
+		},
+	}
 }
 
 // version is the module's version from the build information: the tag of a

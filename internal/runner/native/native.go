@@ -29,7 +29,6 @@ import (
 // at a time.
 type Native struct {
 	opts   Options
-	prompt *prompts
 	shelf  *shelf
 	ledger *ledger
 }
@@ -41,15 +40,11 @@ func New(opts Options) (*Native, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	p, err := newPrompts()
-	if err != nil {
-		return nil, err
-	}
 	l, err := openLedger(opts.UsageDir, opts.Location, opts.Now)
 	if err != nil {
 		return nil, err
 	}
-	return &Native{opts: opts, prompt: p, ledger: l, shelf: newShelf(opts.CacheBytes, opts.CacheIdle, opts.Now)}, nil
+	return &Native{opts: opts, ledger: l, shelf: newShelf(opts.CacheBytes, opts.CacheIdle, opts.Now)}, nil
 }
 
 // Run answers one turn. See [runner.Runner] for what it promises.

@@ -45,6 +45,8 @@ type Options struct {
 	Workspace string
 	// Sandbox names where commands run ("host", "docker"); empty: host.
 	Sandbox string
+	// Dir is where commands start, as the tools see it; empty: Workspace.
+	Dir string
 	// Locate returns the path under which the tools of a conversation find a
 	// file of the workspace, or an error when it is not there. nil: the path
 	// on this machine.
@@ -162,6 +164,7 @@ func (o *Options) complete() error {
 		return errors.New("native: compaction fractions are between 0 and 1")
 	}
 	zero(&o.Sandbox, "host")
+	zero(&o.Dir, o.Workspace)
 	zero(&o.Silence, 90*time.Second)
 	zero(&o.CompactAt, 0.7)
 	zero(&o.CompactTo, 0.1)

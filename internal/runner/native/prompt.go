@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/iris-operator/iris/internal/chat"
 )
@@ -23,65 +22,99 @@ var summarised string
 //go:embed prompt/summary.md
 var summaryPrompt string
 
-// prompts are the parsed templates.
-type prompts struct {
-	system *template.Template
-}
-
-func newPrompts() (*prompts, error) {
-	t, err := template.New("system.md").ParseFS(texts, "prompt/system.md")
-	if err != nil {
-		return nil, fmt.Errorf("system prompt: %w", err)
-	}
-	return &prompts{system: t}, nil
-}
-
-// systemView is what the template sees. Nothing in it may depend on the time or
-// on the turn: the prompt is byte-identical as long as its sources are.
-type systemView struct {
-	Profile
-	Constitution, Directory string
-	Sandbox, Workspace      string
-	Channel                 string // directory of the conversation, as tools see it
-	Skills                  []Skill
-	Agents                  []AgentInfo
-	MCP                     bool
-	Sections                []string
-	System                  string
-}
-
-// system returns the system prompt of a conversation.
+// system returns the system prompt of a conversation. Nothing in it may depend on
+// the time or on the turn: it is byte-identical as long as its sources are. The
+// texts are files with places to fill in and no more: a template language that
+// calls methods by name would keep every method of every library in the binary.
 func (n *Native) system(_ context.Context, conv chat.Address, notes Notes) (string, error) {
-	v := systemView{
-		Profile:      n.opts.Profile(conv),
-		Constitution: strings.TrimSpace(notes.Constitution),
-		System:       strings.TrimSpace(notes.System),
-		Sandbox:      n.opts.Sandbox,
-		Workspace:    n.opts.Workspace,
-		Channel:      strings.TrimSuffix(n.opts.Workspace, "/") + "/" + conv.Dir(),
-		MCP:          n.opts.MCPStatus != nil,
+	profile := n.opts.Profile(conv)
+	environment := fill("host")
+	if n.opts.Sandbox != "host" {
+		environment = fill("sandbox", "sandbox", n.opts.Sandbox)
 	}
-	for _, s := range notes.Skills {
+	var people, mcp, sections string
+	if n.opts.Directory != nil {
+		people = directory(n.opts.Directory(conv))
+	}
+	if n.opts.MCPStatus != nil {
+		mcp = fill("mcp")
+	}
+	if n.opts.Sections != nil {
+		for _, s := range n.opts.Sections(conv) {
+			sections += "\n" + s + "\n"
+		}
+	}
+	return fill("system",
+		"identity", profile.Identity,
+		"constitution", passage("constitution", notes.Constitution),
+		"formatting", passage("formatting", profile.Formatting),
+		"directory", passage("directory", people),
+		"environment", environment,
+		"dir", n.opts.Dir,
+		"workspace", n.opts.Workspace,
+		"channel", strings.TrimSuffix(n.opts.Workspace, "/")+"/"+conv.Dir(),
+		"skills", skillIndex(notes.Skills, conv),
+		"agents", n.agents(),
+		"mcp", mcp,
+		"sections", sections,
+		"changes", passage("changes", notes.System),
+	), nil
+}
+
+// fill puts values, given as name and value in turns, into a text. What is filled
+// in is not looked at again.
+func fill(name string, values ...string) string {
+	text, err := texts.ReadFile("prompt/" + name + ".md")
+	if err != nil {
+		return "" // embedded: TestPromptTexts reads them all
+	}
+	for i := 0; i < len(values); i += 2 {
+		values[i] = "{{" + values[i] + "}}"
+	}
+	return strings.NewReplacer(values...).Replace(string(text))
+}
+
+// passage is a text under its heading, nothing without the text.
+func passage(name, text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return fill(name, "text", text)
+}
+
+func skillIndex(skills []Skill, conv chat.Address) string {
+	var b strings.Builder
+	for _, s := range skills {
 		if s.Name == spawnSkill && conv.Space == chat.Session {
 			continue
 		}
-		v.Skills = append(v.Skills, Skill{Name: xml(s.Name), Description: xml(s.Description), Location: xml(s.Location)})
+		fmt.Fprintf(&b, "<skill><name>%s</name><description>%s</description><location>%s</location></skill>\n", xml(s.Name), xml(s.Description), xml(s.Location))
 	}
-	if n.opts.Directory != nil {
-		v.Directory = directory(n.opts.Directory(conv))
+	if b.Len() == 0 {
+		return "\nNo skills are installed yet.\n"
 	}
-	if n.opts.Agents != nil {
-		v.Agents = slices.SortedFunc(slices.Values(n.opts.Agents()), func(a, b AgentInfo) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	if n.opts.Sections != nil {
-		v.Sections = n.opts.Sections(conv)
+	return "\n<available_skills>\n" + b.String() + "</available_skills>\n"
+}
+
+func (n *Native) agents() string {
+	if n.opts.Agents == nil {
+		return ""
 	}
 	var b strings.Builder
-	b.Grow(8 << 10)
-	if err := n.prompt.system.Execute(&b, v); err != nil {
-		return "", fmt.Errorf("system prompt: %w", err)
+	for _, a := range slices.SortedFunc(slices.Values(n.opts.Agents()), func(a, b AgentInfo) int { return cmp.Compare(a.Name, b.Name) }) {
+		fmt.Fprintf(&b, "- **%s**", a.Name)
+		if a.Description != "" {
+			b.WriteString(": " + a.Description)
+		}
+		if a.URL != "" {
+			b.WriteString("\n" + strings.TrimRight(fill("agent", "url", a.URL), "\n"))
+		}
+		b.WriteByte('\n')
 	}
-	return b.String(), nil
+	if b.Len() == 0 {
+		return ""
+	}
+	return fill("agents", "agents", b.String())
 }
 
 // directory lists people and channels by id.
