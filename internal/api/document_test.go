@@ -218,6 +218,7 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "POST", base+"/inject-turn", `{"text":"x"}`)
 	h.want(200, "POST", base+"/stop", "")
 	h.want(200, "POST", base+"/reset", "")
+	h.want(200, "POST", base+"/compact", "")
 	h.want(200, "POST", "/event", `{"channelId":"WEBUI-t","text":"work"}`)
 	h.want(200, "POST", "/escalate", `{"agent":"billing","issue":"x"}`)
 	h.want(201, "POST", "/sessions/open", `{"channel":"C1","text":"hi"}`)

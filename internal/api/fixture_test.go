@@ -56,6 +56,7 @@ type script struct {
 	running map[string]chan struct{} // what "hold <name>" waits for
 	begun   chan string              // names of holds that began
 	resets  []chat.Address
+	compact error // of Compact
 }
 
 func (s *script) Run(ctx context.Context, req turn.Request, sink turn.Sink) error {
@@ -113,7 +114,11 @@ func (s *script) Run(ctx context.Context, req turn.Request, sink turn.Sink) erro
 	return sink.Emit(turn.Event{Kind: turn.Final, Text: text})
 }
 
-func (s *script) Compact(context.Context, chat.Address) (string, error) { return "", nil }
+func (s *script) Compact(context.Context, chat.Address) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return "", s.compact
+}
 
 func (s *script) Reset(_ context.Context, conv chat.Address) error {
 	s.mu.Lock()

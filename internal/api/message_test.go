@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -279,6 +280,46 @@ func TestStop(t *testing.T) {
 		t.Errorf("the stopped message = %d %s", r.status, r.raw)
 	}
 	h.want(404, "POST", "/sessions/nobody/stop", "")
+}
+
+func TestStopOfOneTurn(t *testing.T) {
+	h := openHouse(t, nil)
+	id := h.session("")
+	first := h.say(id, "hold a")
+	h.begun("a")
+	second := h.want(202, "POST", "/sessions/"+id+"/message", `{"text":"second"}`, "Prefer", "respond-async").str("turn")
+	h.want(400, "POST", "/sessions/"+id+"/stop?turn=x", "")
+	h.want(200, "POST", "/sessions/"+id+"/stop?turn="+second, "")
+	h.until("the waiting turn is stopped", func() bool {
+		return h.request("GET", "/sessions/"+id+"/turns/"+second, "").json["stopped"] == true
+	})
+	h.script.release("a")
+	if r := <-first; r.status != 200 || r.json["stopped"] == true {
+		t.Errorf("the other turn = %d %s, want it untouched", r.status, r.raw)
+	}
+}
+
+func TestCompactAnswersWhenItIsDone(t *testing.T) {
+	h := openHouse(t, nil)
+	id := h.session("")
+	if r := h.want(200, "POST", "/sessions/"+id+"/compact", ""); r.raw != "{\"message\":\"Compaction complete\",\"status\":\"ok\"}\n" {
+		t.Errorf("compact: %s", r.raw)
+	}
+	pending := h.say(id, "hold a")
+	h.begun("a")
+	if r := h.want(409, "POST", "/sessions/"+id+"/compact", ""); !strings.HasPrefix(r.str("error"), "Can't compact while running") {
+		t.Errorf("compact while running: %s", r.raw)
+	}
+	h.script.release("a")
+	<-pending
+	h.script.mu.Lock()
+	h.script.compact = errors.New("no model")
+	h.script.mu.Unlock()
+	if r := h.want(502, "POST", "/sessions/"+id+"/compact", ""); r.str("error") != "Compaction failed: no model" {
+		t.Errorf("failed compaction: %s", r.raw)
+	}
+	h.want(404, "POST", "/sessions/nobody/compact", "")
+	h.want(403, "POST", "/sessions/"+id+"/compact", "", "Authorization", "Bearer agent-token")
 }
 
 func TestResetClearsKeepsLogWritesWatermark(t *testing.T) {

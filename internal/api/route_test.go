@@ -243,6 +243,7 @@ func TestHostileIDs(t *testing.T) {
 			{"POST", "/sessions/" + id + "/message", `{"text":"x"}`},
 			{"POST", "/sessions/" + id + "/attachments", "x"},
 			{"POST", "/sessions/" + id + "/reset", ""},
+			{"POST", "/sessions/" + id + "/compact", ""},
 			{"GET", "/sessions/" + id + "/stream", ""},
 			{"GET", "/files/WEBUI-x/" + id, ""},
 			{"GET", "/files/" + id + "/x", ""},

@@ -12,6 +12,7 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/transport"
+	"github.com/iris-operator/iris/internal/turn"
 )
 
 // newSession is the body of POST /sessions and /sessions/open.
@@ -205,12 +206,20 @@ func (s *Server) sessionHistory(w http.ResponseWriter, r *http.Request, _ caller
 	return nil
 }
 
+// stop ends what runs, or with the query parameter turn that turn alone, which
+// may still be waiting.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request, _ caller) error {
 	found, err := s.session(r)
 	if err != nil {
 		return err
 	}
-	reply, err := s.command(r, found, transport.Stop)
+	only := turn.ID(r.URL.Query().Get("turn"))
+	if only != "" {
+		if _, err := turn.ParseID(string(only)); err != nil {
+			return bad("turn: %v", err)
+		}
+	}
+	reply, err := s.command(r, found, transport.Stop, only)
 	if err != nil {
 		return err
 	}
@@ -223,16 +232,37 @@ func (s *Server) reset(w http.ResponseWriter, r *http.Request, _ caller) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.command(r, found, transport.Reset); err != nil {
+	if _, err := s.command(r, found, transport.Reset, ""); err != nil {
 		return err
 	}
 	answer(w, http.StatusOK, map[string]string{"status": "ok", "message": "Context cleared"})
 	return nil
 }
 
-func (s *Server) command(r *http.Request, to session.Session, verb transport.Verb) (transport.Reply, error) {
+// compact summarises the context and answers when that is done. What was not
+// done is no success: a conversation that is busy is a conflict.
+func (s *Server) compact(w http.ResponseWriter, r *http.Request, _ caller) error {
+	found, err := s.session(r)
+	if err != nil {
+		return err
+	}
+	reply, err := s.command(r, found, transport.Compact, "")
+	text := strings.Trim(reply.Text, "_")
+	switch {
+	case err != nil && (r.Context().Err() != nil || text == "" || errors.Is(err, transport.ErrClosing)):
+		return err
+	case err != nil:
+		return &problem{Status: http.StatusBadGateway, Text: text, err: err}
+	case reply.Running:
+		return &problem{Status: http.StatusConflict, Text: text}
+	}
+	answer(w, http.StatusOK, map[string]string{"status": "ok", "message": text})
+	return nil
+}
+
+func (s *Server) command(r *http.Request, to session.Session, verb transport.Verb, only turn.ID) (transport.Reply, error) {
 	return s.opts.Engine.Command(r.Context(), transport.Command{
-		Conversation: to.Address(), Verb: verb, From: chat.Person{ID: "api"},
+		Conversation: to.Address(), Verb: verb, From: chat.Person{ID: "api"}, Turn: only,
 	})
 }
 
