@@ -1,0 +1,24 @@
+// Dialogs: the browser's own, which keeps the focus inside and gives it back.
+import { useEffect, useRef } from "preact/hooks";
+import { html } from "../html.js";
+
+export function Dialog({ label, kind = "", onClose, children }) {
+  const el = useRef();
+  useEffect(() => {
+    const d = el.current;
+    d.showModal();
+    return () => d.open && d.close();
+  }, []);
+  const outside = (e) => e.target === el.current && el.current.close();
+  return html`<dialog ref=${el} class=${"dialog " + kind} aria-label=${label} onClose=${onClose} onClick=${outside}>
+    <div class="dialog-body">${children}</div></dialog>`;
+}
+
+export function Confirm({ title, yes, onYes, onClose, children }) {
+  return html`<${Dialog} label=${title} kind="confirm" onClose=${onClose}>
+    <h2>${title}</h2><p>${children}</p>
+    <form method="dialog" class="dialog-buttons">
+      <button class="button">Cancel</button>
+      <button class="button primary" autofocus onClick=${onYes}>${yes}</button>
+    </form><//>`;
+}

@@ -1,0 +1,36 @@
+// The way in.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "../html.js";
+import { Mark, Spinner } from "./icons.js";
+
+export function Login({ client }) {
+  const [error, setError] = useState("");
+  const [wait, setWait] = useState(false);
+  const field = useRef();
+  useEffect(() => field.current?.focus(), []);
+  const submit = async (e) => {
+    e.preventDefault();
+    if (!field.current.value || wait) return;
+    setWait(true);
+    setError("");
+    try {
+      await client.login(field.current.value);
+    } catch (err) {
+      setError(err.message.charAt(0).toUpperCase() + err.message.slice(1) + ".");
+      setWait(false);
+      field.current?.select();
+    }
+  };
+  return html`<main class="splash">
+    <form class="login" onSubmit=${submit}>
+      <${Mark} size=${52} />
+      <h1>Iris</h1>
+      <label for="password">Password</label>
+      <input id="password" ref=${field} type="password" autocomplete="current-password" required
+        aria-invalid=${error ? "true" : "false"} aria-describedby="login-error" />
+      <p id="login-error" class="login-error" role="alert">${error}</p>
+      <button class="button primary" type="submit" disabled=${wait}>${wait ? html`<${Spinner} />` : "Log in"}</button>
+      <p class="hint">No password set? Open the login link that <code>iris serve</code> prints when it starts. It works once, for ten minutes.</p>
+    </form>
+  </main>`;
+}
