@@ -18,6 +18,10 @@ export function Thread({ client, data, loading, trouble, thread }) {
   const [from, setFrom] = useState(Infinity);
   const [away, setAway] = useState(false);
   const total = data.blocks.length;
+  const said = data.pending.length;
+  const empty = !loading && total === 0 && said === 0;
+  const blank = useRef(empty);
+  blank.current = empty;
   const start = Math.min(from, Math.max(0, total - step));
 
   // The window follows the end and lets go of what is far above.
@@ -46,18 +50,17 @@ export function Thread({ client, data, loading, trouble, thread }) {
   // What grows (text, a picture, an opened card) keeps the end in view when the
   // end was in view.
   useEffect(() => {
-    const watch = new ResizeObserver(() => end.current && toEnd());
+    const watch = new ResizeObserver(() => end.current && !blank.current && toEnd());
     watch.observe(inner.current);
     watch.observe(scroller.current);
     return () => watch.disconnect();
   }, []);
 
   useLayoutEffect(() => {
-    if (end.current) toEnd();
+    if (end.current && !empty) toEnd();
   }, [data, loading]);
 
   // Saying something goes to the end.
-  const said = data.pending.length;
   const before = useRef(0);
   useLayoutEffect(() => {
     if (said > before.current) {
@@ -80,7 +83,6 @@ export function Thread({ client, data, loading, trouble, thread }) {
     if (away === end.current) setAway(!end.current);
   };
 
-  const empty = !loading && total === 0 && said === 0;
   return html`<div class="scroll" ref=${scroller} onScroll=${onScroll} tabindex="-1">
     <div class=${"thread" + (empty ? " empty" : "")} ref=${inner} role="log" aria-live="polite" aria-relevant="additions" aria-label="Conversation" aria-busy=${loading ? "true" : "false"}>
       ${loading && html`<div class="loading" role="status"><${Spinner} /> ${trouble || "Opening the thread…"}</div>`}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs the tests of the web page in a real Chromium. Where there is none it is
+# installed if that is allowed; else the tests are skipped and say so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! command -v chromium chromium-browser google-chrome chrome >/dev/null; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "e2e: installing chromium"
+		if ! (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core) >/dev/null; then
+			echo "e2e: chromium could not be installed; what needs it is skipped" >&2
+		fi
+	else
+		echo "e2e: there is no chromium and this is no root shell with apt-get; what needs it is skipped" >&2
+	fi
+fi
+command -v node >/dev/null || echo "e2e: there is no node; the page's reducer is not tested on its own"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+go test -tags e2e -count=1 -timeout 10m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
+grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$log" || true
+if grep -q -- '--- SKIP' "$log"; then
+	echo "e2e: skipped:"
+	grep -A1 -- '--- SKIP' "$log"
+fi
+exit "$status"
