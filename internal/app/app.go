@@ -61,7 +61,7 @@ func Serve(ctx context.Context, opts Options) error {
 			return err
 		}
 	}
-	s := &server{opts: opts, log: log, token: token, url: baseURL(ln.Addr())}
+	s := &server{opts: opts, log: log, token: token, url: baseURL(ln.Addr()), gate: newGate()}
 	group := lifetime.New(s.parts(ln)...)
 	s.gate.group.Store(group)
 	log.Info("starting", "version", opts.Version, "workspace", opts.Config.Workspace, "address", s.url)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/iris-operator/iris/internal/lifetime"
 )
@@ -18,24 +19,38 @@ func ask(h http.Handler, path string) (status int, body string) {
 }
 
 func TestGateIsAliveBeforeItIsReady(t *testing.T) {
-	var g gate
-	if status, body := ask(&g, "/health"); status != 200 || body != `{"channels":0,"ok":true}`+"\n" {
+	g := newGate()
+	if status, body := ask(g, "/health"); status != 200 || body != `{"channels":0,"ok":true}`+"\n" {
 		t.Errorf("/health = %d %s", status, body)
 	}
-	if status, _ := ask(&g, "/readyz"); status != 503 {
+	if status, _ := ask(g, "/readyz"); status != 503 {
 		t.Errorf("/readyz without parts = %d, want 503", status)
 	}
-	if status, body := ask(&g, "/sessions"); status != 503 || body != `{"error":"starting"}`+"\n" {
+	g.patience = time.Millisecond
+	if status, body := ask(g, "/sessions"); status != 503 || body != `{"error":"starting"}`+"\n" {
 		t.Errorf("/sessions = %d %s, want 503 starting", status, body)
 	}
 	g.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
-	if status, _ := ask(&g, "/sessions"); status != 204 {
+	if status, _ := ask(g, "/sessions"); status != 204 {
 		t.Errorf("/sessions behind an open gate = %d, want 204", status)
 	}
 }
 
+func TestGateLetsEarlyRequestsWait(t *testing.T) {
+	g := newGate()
+	status := make(chan int)
+	go func() {
+		got, _ := ask(g, "/sessions")
+		status <- got
+	}()
+	g.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+	if got := <-status; got != 204 {
+		t.Errorf("early request = %d, want 204", got)
+	}
+}
+
 func TestReadyzNamesWhatIsNotReady(t *testing.T) {
-	var g gate
+	g := newGate()
 	down := errors.New("the platform does not answer")
 	serve := func(ctx context.Context, ready func()) error {
 		ready()
@@ -57,7 +72,7 @@ func TestReadyzNamesWhatIsNotReady(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- group.Run(ctx) }()
 	<-up
-	status, body := ask(&g, "/readyz")
+	status, body := ask(g, "/readyz")
 	var got struct {
 		Ready bool
 		Parts []part

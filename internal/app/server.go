@@ -39,7 +39,7 @@ type server struct {
 	token secret.Value
 	url   string
 
-	gate    gate
+	gate    *gate
 	metrics *observe.Metrics
 	house   *house
 }
@@ -59,7 +59,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 	s.metrics = observe.NewMetrics(s.opts.Version)
 	cfg := s.opts.Config
 	parts := []lifetime.Part{
-		{Name: "listener", Serve: s.serveHTTP(ln, &s.gate)},
+		{Name: "listener", Serve: s.serveHTTP(ln, s.gate)},
 		{Name: "workspace", Serve: s.serveWorkspace},
 		{Name: "journal", Serve: s.serveJournal},
 		{Name: "reaper", Serve: func(ctx context.Context, ready func()) error {
