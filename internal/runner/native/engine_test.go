@@ -99,7 +99,9 @@ func TestEngineGivesTheTurnBackAndTheCallIsNotRunAgain(t *testing.T) {
 	busy := make(chan struct{}, 8)
 	ran := 0
 	slow := fakeTool{"slow", func(ctx context.Context, _ tool.Call) tool.Result {
-		ran++
+		if ran++; ran > 1 {
+			return tool.Fail("ran again")
+		}
 		busy <- struct{}{}
 		<-ctx.Done()
 		return tool.Fail("aborted")
