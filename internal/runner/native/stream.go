@@ -17,8 +17,7 @@ import (
 type stream struct {
 	shown bool // people have seen pieces that a void would take back
 	whole strings.Builder
-	held  string // not shown yet: it may become [SILENT]
-	quiet bool   // it has
+	held  string // not shown: it is, or may become, [SILENT]
 }
 
 // text is what has come in.
@@ -29,19 +28,12 @@ func (s *stream) reset() { *s = stream{} }
 // piece takes a piece and returns what people may see now.
 func (s *stream) piece(text string) string {
 	s.whole.WriteString(text)
-	if s.quiet {
-		return ""
-	}
 	if s.shown {
 		return text
 	}
 	s.held += text
 	t := strings.TrimLeft(s.held, " \t\r\n")
-	switch {
-	case strings.HasPrefix(t, silent):
-		s.quiet = true
-		return ""
-	case len(t) < len(silent) && strings.HasPrefix(silent, t):
+	if strings.HasPrefix(t, silent) || strings.HasPrefix(silent, t) {
 		return ""
 	}
 	text, s.held = s.held, ""
