@@ -200,7 +200,7 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 	}
 	return native.New(native.Options{
 		Archive: h.sessions, Models: h.models.candidates, Tools: tools,
-		Notes:     func(_ context.Context, conv chat.Address) (native.Notes, error) { return notes(skills, conv) },
+		Notes:     native.NotesFrom(skills, cfg.Workspace, cfg.Workspace),
 		Workspace: cfg.Workspace,
 		Retry:     llm.RetryOptions{Max: cfg.Model.Retries, Base: cfg.Model.Base.Duration()},
 		Silence:   cfg.Model.Timeout.Duration(),
@@ -217,24 +217,6 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 		Save:     func(ctx context.Context, conv chat.Address, state any) error { return h.engine.Save(ctx, conv, state) },
 		Location: where, Logger: s.log,
 	})
-}
-
-// notes reads what the operator and Iris wrote down for a conversation.
-func notes(skills *skill.Library, conv chat.Address) (native.Notes, error) {
-	var n native.Notes
-	var errs [5]error
-	n.Constitution, errs[0] = skills.Constitution()
-	n.Memory, errs[1] = skills.GlobalMemory()
-	n.ChannelMemory, errs[2] = skills.ChannelMemory(conv)
-	n.System, errs[3] = skills.SystemLog()
-	var found []skill.Skill
-	found, errs[4] = skills.Skills(conv)
-	for _, f := range found {
-		if !f.Hidden {
-			n.Skills = append(n.Skills, native.Skill{Name: f.Name, Description: f.Description, Location: f.Location})
-		}
-	}
-	return n, errors.Join(errs[:]...)
 }
 
 func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Engine, error) {
