@@ -14,10 +14,15 @@ func doctorCommand() *cobra.Command {
 		Short: "Check the installation and say what to do",
 		Args:  usageArgs(cobra.MaximumNArgs(1)),
 	}
+	c.ValidArgsFunction = directories
 	flags := common(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		cfg, err := flags.load(first(args), os.Stdout)
-		return app.Doctor(app.DoctorOptions{Config: cfg, ConfigErr: err, Version: version(), Out: os.Stdout, Environ: os.Environ()})
+		cfg, warnings, err := flags.load(first(args))
+		ctx, _, stop := until(endSignals...)
+		defer stop()
+		return app.Doctor(ctx, app.DoctorOptions{
+			Config: cfg, ConfigErr: err, Warnings: warnings, Version: version(), Out: os.Stdout, Environ: os.Environ(),
+		})
 	}
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -20,8 +19,7 @@ import (
 
 // Exit codes.
 const (
-	exitFailed      = 1   // the work failed, a turn included
-	exitUsage       = 2   // the command line is wrong
+	exitFailed      = 1   // the work failed, a turn included, or the command line is wrong
 	exitInterrupted = 130 // Ctrl-C
 )
 
@@ -33,7 +31,7 @@ type errUsage struct{ error }
 func run(args []string) (code int) {
 	root := root()
 	root.SetArgs(args)
-	err := root.Execute()
+	at, err := root.ExecuteC()
 	var usage errUsage
 	switch {
 	case err == nil:
@@ -41,26 +39,31 @@ func run(args []string) (code int) {
 	case errors.Is(err, app.ErrInterrupted):
 		return exitInterrupted
 	case errors.Is(err, app.ErrTold):
-		return exitFailed
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "iris: %v\nSee 'iris --help'.\n", err)
-		return exitUsage
+		fmt.Fprintf(os.Stderr, "iris: %v\nSee '%s --help'.\n", err, at.CommandPath())
+	default:
+		fmt.Fprintln(os.Stderr, "iris:", err)
 	}
-	fmt.Fprintln(os.Stderr, "iris:", err)
 	return exitFailed
 }
 
 // root lists the subcommands.
 func root() *cobra.Command {
 	c := &cobra.Command{
-		Use:           "iris",
-		Short:         "A self-hosted AI operator and teammate.",
-		Args:          usageArgs(cobra.NoArgs),
+		Use:     "iris",
+		Short:   "A self-hosted AI operator and teammate",
+		Version: version(),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errUsage{unknownCommand(c, args[0])}
+			}
+			return nil
+		},
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{unknownFlag(c, err)} })
 	c.AddCommand(serveCommand(), chatCommand(), doctorCommand(), versionCommand())
 	return c
 }
@@ -89,19 +92,28 @@ func common(c *cobra.Command) settings {
 	return s
 }
 
-func (s settings) add(c *cobra.Command, flag, variable, help string) {
+// add adds a flag; known are the values that a shell completes, files if nil.
+func (s settings) add(c *cobra.Command, flag, variable, help string, known ...string) {
 	s[variable] = c.Flags().String(flag, "", help+" ("+variable+")")
+	if known != nil {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that does not exist
+	}
 }
 
-// load reads the configuration and shows its warnings.
-func (s settings) load(workspace string, warn io.Writer) (*config.Config, error) {
+// directories completes an argument with directories.
+func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// load reads the configuration.
+func (s settings) load(workspace string) (cfg *config.Config, warnings []string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	flags := map[string]string{}
 	for name, v := range s {
@@ -109,11 +121,7 @@ func (s settings) load(workspace string, warn io.Writer) (*config.Config, error)
 			flags[name] = *v
 		}
 	}
-	cfg, warnings, err := config.Load(config.Source{Flags: flags, Environ: os.Environ(), Dir: dir, Home: home, Workspace: workspace})
-	for _, w := range warnings {
-		fmt.Fprintln(warn, "iris: warning:", w)
-	}
-	return cfg, err
+	return config.Load(config.Source{Flags: flags, Environ: os.Environ(), Dir: dir, Home: home, Workspace: workspace})
 }
 
 // first returns the only argument, "" if there is none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -15,11 +16,15 @@ func serveCommand() *cobra.Command {
 		Long:  "Run the server: the API, the page and everything behind them.\nThe workspace is the directory in which everything durable lives, ~/.iris by default.",
 		Args:  usageArgs(cobra.MaximumNArgs(1)),
 	}
+	c.ValidArgsFunction = directories
 	flags := common(c)
-	flags.add(c, "sandbox", "IRIS_SANDBOX", "`level` of isolation for commands: host")
-	flags.add(c, "environment", "IRIS_ENV", "`label` for logs: prod or preview")
+	flags.add(c, "sandbox", "IRIS_SANDBOX", "`level` of isolation for commands: host", "host")
+	flags.add(c, "environment", "IRIS_ENV", "`label` for logs: prod or preview", "prod", "preview")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		cfg, err := flags.load(first(args), os.Stderr)
+		cfg, warnings, err := flags.load(first(args))
+		for _, w := range warnings {
+			fmt.Fprintln(os.Stderr, "iris: warning:", w)
+		}
 		if err != nil {
 			return err
 		}

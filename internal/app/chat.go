@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/transport/terminal"
 )
 
-// ChatOptions describes a conversation in a terminal.
+// ChatOptions describes a conversation in a terminal. Replies go to Out, if that
+// is a terminal everything else too; else progress and errors go to Err.
 type ChatOptions struct {
 	Options
+	// Session, Runner and Text are those of terminal.Options.
 	Session, Runner, Text string
-	In, Terminal          *os.File
+	In                    *os.File
 }
 
 // Chat talks to the running server, or to one it starts for the time of the
@@ -29,9 +34,13 @@ func Chat(ctx context.Context, opts ChatOptions) error {
 	}
 	err = terminal.Run(ctx, terminal.Options{
 		Client: client, Session: opts.Session, Runner: opts.Runner, Text: opts.Text, User: userName(opts.Environ),
-		In: opts.In, Out: opts.Terminal, Err: os.Stderr,
+		In: opts.In, Out: opts.Out, Err: opts.Err,
+		NoColor: lookup(opts.Environ, "NO_COLOR") != "", Dumb: lookup(opts.Environ, "TERM") == "dumb",
 	})
-	if serr := stop(); err == nil {
+	if ctx.Err() != nil {
+		err = ErrInterrupted
+	}
+	if serr := stop(errors.Is(err, ErrInterrupted)); err == nil {
 		err = serr
 	}
 	if errors.Is(err, terminal.ErrTurnFailed) {
@@ -50,30 +59,48 @@ func userName(environ []string) string {
 	return "terminal"
 }
 
-// connect finds the server at the configured address, or starts one.
-func connect(ctx context.Context, opts Options) (c *terminal.Client, stop func() error, err error) {
-	cfg := opts.Config
+// startingPause is how often a server that says it is starting is asked again,
+// and startingTries how many times. It has let the request wait before.
+const (
+	startingPause = 500 * time.Millisecond
+	startingTries = 5
+)
+
+// connect finds the server at the configured address, or starts one. stop must
+// be called; at once leaves running turns to the next start.
+func connect(ctx context.Context, opts Options) (c *terminal.Client, stop func(atOnce bool) error, err error) {
 	token, err := knownToken(opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	c = &terminal.Client{
-		URL:   fmt.Sprintf("http://%s:%d", dialHost(cfg.API.Host), cfg.API.Port),
-		Token: token,
-		HTTP:  &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}},
+	c = newClient(serverURL(opts.Config.API.Host, opts.Config.API.Port), token)
+	for tries := 0; ; tries++ {
+		err := c.Probe(ctx)
+		var refused *terminal.StatusError
+		errors.As(err, &refused)
+		switch {
+		case err == nil:
+			return c, func(bool) error { c.HTTP.CloseIdleConnections(); return nil }, nil
+		case ctx.Err() != nil:
+			return nil, nil, ErrInterrupted
+		case errors.Is(err, terminal.ErrNobody), errors.Is(err, terminal.ErrNotIris):
+			c.HTTP.CloseIdleConnections()
+			return embed(ctx, opts)
+		case refused != nil && refused.Status == http.StatusUnauthorized:
+			return nil, nil, fmt.Errorf("the server at %s does not know this token: set IRIS_API_TOKEN to the one it was started with", c.URL)
+		case refused == nil || refused.Status != http.StatusServiceUnavailable || tries == startingTries:
+			return nil, nil, fmt.Errorf("the server at %s: %w", c.URL, err)
+		}
+		select {
+		case <-time.After(startingPause):
+		case <-ctx.Done():
+			return nil, nil, ErrInterrupted
+		}
 	}
-	alive := c.Alive(ctx)
-	if alive == nil {
-		return c, func() error { c.HTTP.CloseIdleConnections(); return nil }, nil
-	}
-	var status *terminal.StatusError
-	if errors.As(alive, &status) && status.Status == http.StatusUnauthorized {
-		return nil, nil, fmt.Errorf("the server at %s does not know this token: set IRIS_API_TOKEN to the one it was started with", c.URL)
-	}
-	if errors.As(alive, &status) && status.Status != http.StatusServiceUnavailable {
-		return nil, nil, fmt.Errorf("what answers at %s is not Iris: %w", c.URL, alive)
-	}
-	return embed(ctx, opts)
+}
+
+func newClient(url string, token secret.Value) *terminal.Client {
+	return &terminal.Client{URL: url, Token: token, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}}
 }
 
 // knownToken is the operator's token, empty if none has been made yet.
@@ -92,19 +119,21 @@ func knownToken(opts Options) (secret.Value, error) {
 	return v, err
 }
 
-func dialHost(host string) string {
+// serverURL is where a server that listens on host and port is reached from the
+// same machine.
+func serverURL(host string, port int) string {
 	switch host {
 	case "0.0.0.0":
-		return "127.0.0.1"
+		host = "127.0.0.1"
 	case "::":
-		return "[::1]"
+		host = "::1"
 	}
-	return host
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // embed starts a server in this process, on a port of its own, that logs only
 // what is wrong.
-func embed(ctx context.Context, opts Options) (c *terminal.Client, stop func() error, err error) {
+func embed(ctx context.Context, opts Options) (c *terminal.Client, stop func(atOnce bool) error, err error) {
 	cfg := *opts.Config
 	cfg.Web.Port = 0
 	if cfg.Log.Level == "info" {
@@ -116,20 +145,30 @@ func embed(ctx context.Context, opts Options) (c *terminal.Client, stop func() e
 	}
 	up := make(chan *server, 1)
 	ended := make(chan error, 1)
-	serveCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	opts.Config, opts.Out, opts.listener = &cfg, io.Discard, ln
+	now := make(chan struct{})
+	// The server outlives ctx: its turns end before it does.
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	opts.Config, opts.Out, opts.listener, opts.Now = &cfg, io.Discard, ln, now
 	opts.started = func(s *server) { up <- s }
-	go func() { ended <- Serve(serveCtx, opts) }()
+	go func() { ended <- Serve(serving, opts) }()
+	end := func(atOnce bool) error {
+		if atOnce {
+			close(now)
+		}
+		cancel()
+		return <-ended
+	}
 	select {
 	case s := <-up:
-		c = &terminal.Client{URL: s.url, Token: s.token, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}}
-		return c, func() error {
+		c = newClient(s.url, s.token)
+		return c, func(atOnce bool) error {
 			c.HTTP.CloseIdleConnections()
-			cancel()
-			return <-ended
+			return end(atOnce)
 		}, nil
 	case err := <-ended:
 		cancel()
 		return nil, nil, err
+	case <-ctx.Done():
+		return nil, nil, errors.Join(ErrInterrupted, end(true))
 	}
 }

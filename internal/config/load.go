@@ -145,7 +145,7 @@ func (c *Config) readFile(src Source, environ map[string]string) (warnings []str
 	}
 	if unknown := md.Undecoded(); len(unknown) > 0 {
 		key := unknown[0].String()
-		return nil, fmt.Errorf("%s: there is no setting %q; the nearest is %q", path, key, nearest(key, fileKeys()))
+		return nil, fmt.Errorf("%s: there is no setting %q; the nearest is %q", path, key, Nearest(key, fileKeys()))
 	}
 	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero()) {
 		warnings = append(warnings, fmt.Sprintf("%s holds a secret and can be read by other users (mode %04o): chmod 600 it", path, info.Mode().Perm()))
@@ -260,8 +260,9 @@ func def[T comparable](v *T, d T) {
 	}
 }
 
-// nearest returns the candidate with the smallest edit distance.
-func nearest(word string, candidates []string) string {
+// Nearest returns the candidate with the smallest edit distance, the first of
+// several, "" if there are none.
+func Nearest(word string, candidates []string) string {
 	best, min := "", 1<<30
 	for _, c := range candidates {
 		if d := distance(word, c); d < min {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -15,12 +16,19 @@ import (
 	"github.com/iris-operator/iris/internal/turn"
 )
 
-// A Client speaks the internal HTTP API of one server.
+// A Client speaks the internal HTTP API of one server. It is safe for
+// concurrent use once its fields are set.
 type Client struct {
 	// URL is the server's base URL without a slash at the end.
 	URL   string
 	Token secret.Value
 	HTTP  *http.Client
+
+	// pause, tries and silence are changed by tests; 0 is the constant of the
+	// same purpose.
+	pause   time.Duration
+	tries   int
+	silence time.Duration
 }
 
 // A StatusError is an answer that is not a success.
@@ -29,8 +37,23 @@ type StatusError struct {
 	Text   string // the server's own words
 }
 
-// Error returns the server's words.
-func (e *StatusError) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Text, e.Status) }
+// Error returns the server's words, with the status where they explain little.
+func (e *StatusError) Error() string {
+	if e.Status < http.StatusInternalServerError {
+		return e.Text
+	}
+	return fmt.Sprintf("%s (HTTP %d)", e.Text, e.Status)
+}
+
+// What Probe finds where no Iris is.
+var (
+	// ErrNobody: nothing answers.
+	ErrNobody = errors.New("nobody answers there")
+	// ErrNotIris: something answers, and it is no Iris.
+	ErrNotIris = errors.New("what answers there is not Iris")
+)
+
+var errUnreadable = errors.New("the answer cannot be read")
 
 // maxAnswer bounds what is read of an answer; histories are the longest.
 const maxAnswer = 64 << 20
@@ -50,7 +73,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, out any, hea
 	}
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return err
+		return short(err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -63,7 +86,10 @@ func (c *Client) do(ctx context.Context, method, path string, body, out any, hea
 	if out == nil {
 		return nil
 	}
-	return json.Unmarshal(data, out)
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("%s %s: %w: %w", method, path, errUnreadable, err)
+	}
+	return nil
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Request, error) {
@@ -81,6 +107,16 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 	return req, nil
 }
 
+// short drops the method and the URL that net/http puts before its errors:
+// people have seen the address, and a URL holds ids.
+func short(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
 func statusError(status int, body []byte) error {
 	var e struct {
 		Error string `json:"error"`
@@ -88,14 +124,91 @@ func statusError(status int, body []byte) error {
 	if json.Unmarshal(body, &e) != nil || e.Error == "" {
 		e.Error = http.StatusText(status)
 	}
+	if e.Error == "" {
+		e.Error = "an answer without words"
+	}
 	return &StatusError{status, e.Error}
 }
 
-// Alive reports whether the server answers and knows the token.
-func (c *Client) Alive(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+// passing reports an error that another try may not meet again: the server is
+// starting, busy or out of reach.
+func passing(err error) bool {
+	var status *StatusError
+	if !errors.As(err, &status) {
+		return err != nil && !errors.Is(err, errUnreadable) && !errors.Is(err, errLongLine)
+	}
+	switch status.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// How long a server on this machine, or near it, may take to show itself, and
+// then to answer: one that is starting lets requests wait for ten seconds.
+const (
+	probeAlive = 2 * time.Second
+	probeReady = 15 * time.Second
+)
+
+// Probe reports whether Iris answers and knows the token. The token is sent
+// only to what has said first that it is Iris. The error is ErrNobody or
+// ErrNotIris where there is no Iris, else hers.
+func (c *Client) Probe(ctx context.Context) error {
+	if err := c.health(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeReady)
 	defer cancel()
-	return c.do(ctx, "GET", "/channels", nil, nil)
+	_, err := c.about(ctx)
+	return err
+}
+
+// health asks without a token.
+func (c *Client) health(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeAlive)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/health", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		if ctx.Err() == nil {
+			return fmt.Errorf("%w: %w", ErrNobody, short(err))
+		}
+		return ErrNotIris // it took the connection and says nothing
+	}
+	defer resp.Body.Close()
+	var health struct {
+		OK       bool `json:"ok"`
+		Channels *int `json:"channels"`
+	}
+	if json.NewDecoder(io.LimitReader(resp.Body, 4<<10)).Decode(&health) != nil || !health.OK || health.Channels == nil {
+		return ErrNotIris
+	}
+	return nil
+}
+
+// about is what the server says about itself.
+type about struct {
+	Version  string `json:"version"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+func (c *Client) about(ctx context.Context) (a about, err error) {
+	err = c.do(ctx, "GET", "/page/status", nil, &a)
+	return a, err
+}
+
+// Running returns the turn that runs in the session, "" if there is none.
+func (c *Client) Running(ctx context.Context, session string) (turn.ID, error) {
+	var out struct {
+		Running turn.ID `json:"running"`
+	}
+	err := c.do(ctx, "GET", "/page/threads/SESSION-"+url.PathEscape(session)+"/history", nil, &out)
+	return out.Running, err
 }
 
 // Open makes a session that runner answers; empty is the default runner.
@@ -118,108 +231,66 @@ type Line struct {
 	IsBot bool   `json:"isBot"`
 }
 
+func sessionPath(session, rest string) string { return "/sessions/" + url.PathEscape(session) + rest }
+
 // History returns the session's log. It is also how a session is looked up.
 func (c *Client) History(ctx context.Context, session string) ([]Line, error) {
 	var out struct {
 		History []Line `json:"history"`
 	}
-	err := c.do(ctx, "GET", "/sessions/"+session+"/history", nil, &out)
+	err := c.do(ctx, "GET", sessionPath(session, "/history"), nil, &out)
 	return out.History, err
 }
 
-// Send submits a message and returns its turn as soon as it is accepted.
-func (c *Client) Send(ctx context.Context, session, user, text string) (turn.ID, error) {
-	var out struct {
-		Turn turn.ID `json:"turn"`
-	}
-	err := c.do(ctx, "POST", "/sessions/"+session+"/message", map[string]string{"text": text, "user": user}, &out, "Prefer", "respond-async")
-	return out.Turn, err
+// Sent is what became of a message: a turn, or, when it was a command in words,
+// an answer at once.
+type Sent struct {
+	Turn turn.ID `json:"turn"`
+	Text string  `json:"text"`
 }
 
-// Act posts to one of the session's routes without a body: stop, reset, compact.
+// Send submits a message and returns as soon as it is accepted. It is tried
+// again while the server is out of reach, under one key, so that it is accepted
+// once.
+func (c *Client) Send(ctx context.Context, session, user, text string) (Sent, error) {
+	key := string(turn.NewID())
+	body := map[string]string{"text": text, "user": user}
+	for failures := 0; ; {
+		var out Sent
+		err := c.do(ctx, "POST", sessionPath(session, "/message"), body, &out, "Prefer", "respond-async", "Idempotency-Key", key)
+		var refused *StatusError
+		busy := errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests
+		if err == nil || busy || !passing(err) || ctx.Err() != nil {
+			return out, err
+		}
+		if failures++; failures >= c.limit() {
+			return out, err
+		}
+		if !c.rest(ctx) {
+			return out, context.Cause(ctx)
+		}
+	}
+}
+
+// Stop ends the turn id of the session, or what runs there if id is empty.
+func (c *Client) Stop(ctx context.Context, session string, id turn.ID) (running bool, err error) {
+	var out struct {
+		WasRunning bool `json:"wasRunning"`
+	}
+	path := sessionPath(session, "/stop")
+	if id != "" {
+		path += "?turn=" + url.QueryEscape(string(id))
+	}
+	err = c.do(ctx, "POST", path, struct{}{}, &out)
+	return out.WasRunning, err
+}
+
+// Act posts to one of the session's routes that take no body, reset or compact,
+// and returns what it says.
 func (c *Client) Act(ctx context.Context, session, what string) (message string, err error) {
 	var out struct {
-		Message    string `json:"message"`
-		WasRunning *bool  `json:"wasRunning"`
+		Message string `json:"message"`
 	}
-	if err := c.do(ctx, "POST", "/sessions/"+session+"/"+what, struct{}{}, &out); err != nil {
-		return "", err
-	}
-	if out.WasRunning != nil && !*out.WasRunning {
-		return "Nothing running", nil
-	}
-	return out.Message, nil
-}
-
-// retryStream is the pause before a broken event stream is opened again, and
-// streamTries how often in a row: together they outlast a restart.
-const (
-	retryStream = 500 * time.Millisecond
-	streamTries = 40
-)
-
-// Follow calls see for every event after since and reconnects where it left off,
-// until ctx ends, see returns false, or the server stays away.
-func (c *Client) Follow(ctx context.Context, session string, since int64, opened func(), see func(turn.Event) bool) error {
-	failures := 0
-	for {
-		more, err := c.stream(ctx, session, &since, func() {
-			failures = 0
-			if opened != nil {
-				opened()
-				opened = nil
-			}
-		}, see)
-		var status *StatusError
-		if !more || ctx.Err() != nil || errors.As(err, &status) && status.Status != http.StatusTooManyRequests {
-			return err
-		}
-		if failures++; failures > streamTries {
-			return fmt.Errorf("the server is gone: %w", err)
-		}
-		select {
-		case <-time.After(retryStream):
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// stream reads one event stream to its end. more is false when see has enough.
-func (c *Client) stream(ctx context.Context, session string, since *int64, opened func(), see func(turn.Event) bool) (more bool, err error) {
-	var header []string
-	if *since >= 0 {
-		header = []string{"Last-Event-ID", strconv.FormatInt(*since, 10)}
-	}
-	req, err := c.request(ctx, "GET", "/sessions/"+session+"/stream", nil, header...)
-	if err != nil {
-		return false, err
-	}
-	resp, err := c.HTTP.Do(req)
-	if err != nil {
-		return true, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
-		return true, statusError(resp.StatusCode, body)
-	}
-	opened()
-	r := newEventReader(resp.Body)
-	for {
-		f, err := r.next()
-		if err != nil {
-			return true, err
-		}
-		var e turn.Event
-		if f.event == "truncated" || json.Unmarshal(f.data, &e) != nil {
-			continue
-		}
-		if f.id > 0 {
-			*since = f.id
-		}
-		if !see(e) {
-			return false, nil
-		}
-	}
+	err = c.do(ctx, "POST", sessionPath(session, "/"+what), struct{}{}, &out)
+	return out.Message, err
 }

@@ -1,43 +1,52 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/iris-operator/iris/internal/turn"
 )
 
-// A screen draws the events of one turn after the other.
+// A screen draws the events of one turn after the other. It is safe for
+// concurrent use.
 type screen struct {
 	out   io.Writer // replies
 	notes io.Writer // progress; may be the same as out
 	// live draws text as it arrives; else only the reply is written, whole.
-	live  bool
-	color bool
+	live bool
+	// ansi allows to rewrite the last line, color to paint.
+	ansi, color bool
+	// width is the number of columns, 0 if not known.
+	width func() int
 
 	// mu guards the fields below and the order of what is written.
 	mu   sync.Mutex
-	open bool // a line is unfinished
-	said bool // pieces of the current text are on the screen
+	open bool // the last line is unfinished reply text
+	wait bool // the last line is one that the next output takes the place of
+	tool string
+	// said are the whole texts of the turn, piece what came after the last.
+	said  []string
+	piece strings.Builder
 }
 
-// The few escape sequences the screen uses (ECMA-48).
-const (
-	dim   = "\x1b[2m"
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	plain = "\x1b[0m"
-)
-
 func (s *screen) paint(style, text string) string {
-	if !s.color {
+	if !s.color || text == "" {
 		return text
 	}
 	return style + text + plain
+}
+
+// begin forgets the turn before.
+func (s *screen) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said, s.tool = nil, ""
+	s.piece.Reset()
+	s.passing("…")
 }
 
 // draw shows one event and reports whether the turn goes on.
@@ -45,103 +54,205 @@ func (s *screen) draw(e turn.Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.Kind {
+	case turn.Thinking:
+		s.passing("thinking…")
+	case turn.Status:
+		// A tool's own line says the same and more.
+		if !strings.HasPrefix(e.Label, "→") {
+			s.passing(e.Label)
+		}
 	case turn.Text:
 		s.text(e)
 	case turn.ToolUse:
-		s.tool(e.Tool)
-	case turn.FileOut:
-		s.line("file: " + e.Filename + " (" + e.Local + ")")
-	case turn.AskFor:
-		s.line("question: " + e.Ask.Text + " " + e.Ask.Command)
-	case turn.Status:
-		// A tool's own line says the same and more.
-		if s.live && !strings.HasPrefix(e.Label, "→") {
-			s.line(e.Label)
+		if e.Tool != nil && s.live {
+			s.toolUse(e.Tool)
 		}
+	case turn.FileOut:
+		s.line(cmp.Or(oneLine(e.Title), "file") + ": " + e.ShownName() + " (" + e.Local + ")")
+	case turn.AskFor:
+		s.ask(e.Ask)
 	case turn.Final:
 		s.final(e)
 	case turn.Failed:
-		s.endLine()
-		fmt.Fprintln(s.notes, s.paint(red, "error: "+clean(e.Error)))
+		s.fail(e)
 	}
 	return !e.Terminal()
 }
 
 func (s *screen) text(e turn.Event) {
 	switch {
+	case !s.live:
 	case e.Void:
-		if s.said {
+		if s.piece.Len() > 0 {
 			s.line("(starting again)")
 		}
-		s.said = false
-	case !s.live:
+		s.piece.Reset()
 	case e.Partial:
-		s.put(clean(e.Text))
-		s.said = true
+		s.put(e.Text)
+		s.piece.WriteString(e.Text)
 	default:
-		if !s.said {
-			s.put(clean(e.Text))
-		}
-		s.endLine()
-		s.said = false
+		s.complete(e.Text)
+		s.said = append(s.said, e.Text)
+		s.piece.Reset()
 	}
 }
 
-func (s *screen) tool(t *turn.Tool) {
-	if t == nil || !s.live {
-		return
+// complete brings what is on the screen to the whole text: nothing when it is
+// there, the rest when its beginning is, else all of it on a line of its own.
+func (s *screen) complete(whole string) {
+	shown := s.piece.String()
+	rest, begun := strings.CutPrefix(whole, shown)
+	if !begun {
+		if rest, begun = strings.CutPrefix(whole, strings.TrimRight(shown, " \n")); !begun {
+			s.endLine()
+		}
+		if strings.TrimSpace(rest) == "" {
+			rest = ""
+		}
 	}
-	name := t.Label
-	if name == "" {
-		name = t.Name
-	}
-	if t.Phase == turn.Start {
-		s.line("→ " + name)
-		return
-	}
-	took := (time.Duration(t.DurationMS) * time.Millisecond).String()
-	if t.IsError {
-		s.endLine()
-		fmt.Fprintln(s.notes, s.paint(red, "✗ "+clean(name))+s.paint(dim, " "+took))
-		fmt.Fprintln(s.notes, s.paint(dim, indent(clean(head(t.Result, 5)))))
-		return
-	}
+	s.put(rest)
 	s.endLine()
-	fmt.Fprintln(s.notes, s.paint(green, "✓ ")+s.paint(dim, clean(name)+" "+took))
+}
+
+// told is all text of the turn, as the text of a turn that was cut short.
+func (s *screen) told() string {
+	all := s.said[:len(s.said):len(s.said)]
+	if s.piece.Len() > 0 {
+		all = append(all, s.piece.String())
+	}
+	return strings.Join(all, "\n\n")
 }
 
 func (s *screen) final(e turn.Event) {
-	switch {
-	case e.Silent:
-	case s.live && s.said:
-		s.endLine()
-	case e.Text != "":
-		s.endLine()
-		s.put(clean(e.Text))
-		s.endLine()
+	s.settle()
+	repeats := e.Stopped && s.live && strings.TrimSpace(e.Text) == strings.TrimSpace(s.told())
+	if !e.Silent && !repeats {
+		s.complete(e.Text)
 	}
-	s.said = false
+	s.endLine()
 	if e.Stopped {
 		s.line("(stopped)")
 	}
-	if u := e.Usage; u != nil && s.live {
-		s.line(usage(u))
-	}
+	s.usage(e.Usage)
 }
 
-func usage(u *turn.Usage) string {
-	line := fmt.Sprintf("%s · %d in · %d out", u.Model, u.Input+u.CacheRead+u.CacheWrite, u.Output)
+func (s *screen) fail(e turn.Event) {
+	s.settle()
+	s.endLine()
+	if e.Code == turn.CodeStopped {
+		s.line("(stopped)")
+		return
+	}
+	fmt.Fprintln(s.notes, s.paint(red, "error: "+clean(cmp.Or(e.Error, "the turn failed"))))
+	s.usage(e.Usage)
+}
+
+func (s *screen) usage(u *turn.Usage) {
+	if u == nil || !s.live {
+		return
+	}
+	line := fmt.Sprintf("%s · %d tokens in · %d out", u.Model, u.Input+u.CacheRead+u.CacheWrite, u.Output)
 	if u.Cost > 0 {
 		line += fmt.Sprintf(" · $%.4f", u.Cost)
 	}
-	return line
+	s.line(line)
+}
+
+// maxResult is how many lines of a failed tool's result are shown.
+const maxResult = 5
+
+// toolUse draws a call as it starts, and its end in the same line if nothing
+// came between them.
+func (s *screen) toolUse(t *turn.Tool) {
+	name := oneLine(cmp.Or(t.Label, t.Name))
+	if t.Phase == turn.Start {
+		s.settle()
+		s.endLine()
+		s.tool = t.ID
+		text := s.fit("→ " + name)
+		if s.ansi {
+			io.WriteString(s.notes, s.paint(dim, text))
+			s.wait = true
+		} else {
+			fmt.Fprintln(s.notes, text)
+		}
+		return
+	}
+	if s.wait && s.tool == t.ID {
+		s.erase()
+	}
+	s.settle()
+	s.endLine()
+	s.tool = ""
+	took := " " + (time.Duration(t.DurationMS) * time.Millisecond).String()
+	if !t.IsError {
+		fmt.Fprintln(s.notes, s.paint(green, "✓ ")+s.paint(dim, s.fit(name+took)))
+		return
+	}
+	fmt.Fprintln(s.notes, s.paint(red, "✗ "+name)+s.paint(dim, took))
+	if result := clean(head(t.Result, maxResult)); result != "" {
+		fmt.Fprintln(s.notes, s.paint(dim, indent(result)))
+	}
+}
+
+// fit cuts a line that must not wrap, because it is rewritten.
+func (s *screen) fit(line string) string {
+	if s.width == nil {
+		return line
+	}
+	return cut(line, s.width()-4)
+}
+
+func (s *screen) ask(a *turn.Ask) {
+	if a == nil {
+		return
+	}
+	s.settle()
+	s.endLine()
+	fmt.Fprintln(s.notes, s.paint(bold, "? "+oneLine(a.Text)))
+	if a.Command != "" {
+		fmt.Fprintln(s.notes, indent(clean(a.Command)))
+	}
+}
+
+// passing shows a line that the next output takes the place of.
+func (s *screen) passing(text string) {
+	text = oneLine(text)
+	if !s.live || !s.ansi || s.open || s.tool != "" || text == "" {
+		return
+	}
+	if s.wait {
+		s.erase()
+	}
+	io.WriteString(s.notes, s.paint(dim, s.fit(text)))
+	s.wait = true
+}
+
+func (s *screen) erase() {
+	io.WriteString(s.notes, wipe)
+	s.wait = false
+}
+
+// settle makes room for the next line: a call that runs keeps its line, what is
+// only passing goes.
+func (s *screen) settle() {
+	switch {
+	case !s.wait:
+	case s.tool != "":
+		io.WriteString(s.notes, "\n")
+		s.wait = false
+	default:
+		s.erase()
+	}
+	s.tool = ""
 }
 
 // put writes reply text and keeps track of whether the line is finished.
 func (s *screen) put(text string) {
-	if text == "" {
+	if text = clean(text); text == "" {
 		return
 	}
+	s.settle()
 	io.WriteString(s.out, text)
 	s.open = !strings.HasSuffix(text, "\n")
 }
@@ -160,28 +271,52 @@ func (s *screen) note(line string) {
 	s.line(line)
 }
 
+// entered tells that the person pressed Enter, which ended the line.
+func (s *screen) entered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open, s.wait = false, false
+}
+
+// interrupted writes a line over the ^C that the terminal has shown.
+func (s *screen) interrupted(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	if s.ansi && !s.open {
+		io.WriteString(s.notes, wipe)
+	}
+	s.line(line)
+}
+
+// rest leaves a clean line for the prompt.
+func (s *screen) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.endLine()
+}
+
 func (s *screen) line(line string) {
+	s.settle()
 	s.endLine()
 	fmt.Fprintln(s.notes, s.paint(dim, clean(line)))
 }
 
-// clean drops control characters, so that text from a model or a file cannot
-// drive the terminal.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, text)
+// trouble shows an error that is no part of a turn.
+func (s *screen) trouble(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.endLine()
+	fmt.Fprintln(s.notes, s.paint(red, "error: "+clean(err.Error())))
 }
 
-func head(text string, lines int) string {
-	parts := strings.SplitN(strings.TrimSpace(text), "\n", lines+1)
-	if len(parts) > lines {
-		parts[lines] = "…"
-	}
-	return strings.Join(parts, "\n")
+// answer shows what a command in words brought about.
+func (s *screen) answer(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.put(strings.Trim(text, "_"))
+	s.endLine()
 }
-
-func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }

@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/term"
 
@@ -22,7 +19,7 @@ import (
 
 // Options describes one conversation.
 type Options struct {
-	Client *Client
+	Client *Client // required
 	// Session continues a conversation; empty opens a new one.
 	Session string
 	// Runner answers a new conversation; empty is the default one.
@@ -32,18 +29,26 @@ type Options struct {
 	Text string
 	// User is the name messages are sent under.
 	User string
-	In   *os.File
-	Out  *os.File
-	Err  *os.File
+	// In is what the person types, or a pipe.
+	In *os.File
+	// Out takes the replies and, if it is a terminal, everything else. Err
+	// takes progress and errors otherwise.
+	Out, Err io.Writer
+	// NoColor writes without colors. Dumb is a terminal that cannot move its
+	// cursor.
+	NoColor, Dumb bool
 }
 
 // Errors that callers turn into exit codes.
 var (
-	// ErrTurnFailed: the only, or the last, turn failed; why has been shown.
+	// ErrTurnFailed: a turn failed; why has been shown.
 	ErrTurnFailed = errors.New("the turn failed")
-	// ErrInterrupted: the person pressed Ctrl-C while nothing was running, or
-	// twice.
+	// ErrInterrupted: the person pressed Ctrl-C while nothing was running, a
+	// second time, or in a call for one message only.
 	ErrInterrupted = errors.New("interrupted")
+
+	// errStopped: somebody stopped the turn.
+	errStopped = errors.New("the turn was stopped")
 )
 
 // maxInput bounds a message read from a pipe; the API refuses more.
@@ -54,165 +59,169 @@ type talk struct {
 	opts    Options
 	session string
 	screen  *screen
-	since   int64
-	// running is the turn that Ctrl-C stops.
-	running atomic.Pointer[turn.ID]
+	// interactive: a person types, and sees what is written.
+	interactive bool
+	// listening: what is typed while a turn runs is for this conversation.
+	listening bool
+	// past is the log when the conversation was continued.
+	past []Line
+	// typed is what was entered while a turn ran. It belongs to listen while
+	// that runs, else to the prompt.
+	typed []string
+	// ended is the last turn that was drawn to its end. Its events may be seen
+	// again: the server takes a moment to be done with it.
+	ended turn.ID
+
+	interrupts
+}
+
+// terminal returns the file descriptor of a terminal.
+func terminal(w any) (fd int, ok bool) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	return int(f.Fd()), true
 }
 
 // Run holds the conversation until its text is answered, the input ends, or ctx
-// does.
+// does. It leaves no goroutine and the terminal as it was.
 func Run(ctx context.Context, opts Options) error {
-	t := &talk{opts: opts, since: -1}
-	tty := term.IsTerminal(int(opts.Out.Fd()))
-	t.screen = &screen{out: opts.Out, notes: opts.Err, live: tty, color: tty && os.Getenv("NO_COLOR") == ""}
-	if tty {
-		t.screen.notes = opts.Out
-	}
-	text := opts.Text
-	if text == "-" {
-		data, err := io.ReadAll(io.LimitReader(opts.In, maxInput+1))
-		if err != nil {
-			return fmt.Errorf("read the message: %w", err)
-		}
-		if len(data) > maxInput {
-			return fmt.Errorf("the message is longer than %d MiB", maxInput>>20)
-		}
-		if text = strings.TrimSpace(string(data)); text == "" {
-			return errors.New("the message is empty")
-		}
-	}
-	if err := t.open(ctx); err != nil {
+	t := newTalk(opts)
+	ctx, stop := t.catch(ctx, t.interrupted)
+	defer stop()
+	text, err := t.message(ctx)
+	if err != nil {
 		return err
 	}
-	ctx, stop := t.catchInterrupts(ctx)
-	defer stop()
-	if text != "" {
-		return t.say(ctx, text)
+	if err := t.open(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
 	}
-	return t.prompt(ctx)
+	if text == "" {
+		t.listening = t.interactive
+		return t.converse(ctx)
+	}
+	err = t.say(ctx, text)
+	if errors.Is(err, errStopped) {
+		if err = ErrTurnFailed; t.pressed() {
+			err = ErrInterrupted
+		}
+	}
+	return err
+}
+
+func newTalk(opts Options) *talk {
+	t := &talk{opts: opts}
+	fd, tty := terminal(opts.Out)
+	_, typing := terminal(opts.In)
+	t.interactive = tty && typing
+	t.screen = &screen{out: opts.Out, notes: opts.Err, live: tty, ansi: tty && !opts.Dumb, color: tty && !opts.Dumb && !opts.NoColor}
+	if tty {
+		t.screen.notes = opts.Out
+		t.screen.width = func() int {
+			w, _, err := term.GetSize(fd)
+			if err != nil {
+				return 0
+			}
+			return w
+		}
+	}
+	return t
+}
+
+// message returns the one message to send, "" if there will be more.
+func (t *talk) message(ctx context.Context) (string, error) {
+	if t.opts.Text != "-" {
+		return t.opts.Text, nil
+	}
+	in, err := newInput(ctx, t.opts.In)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err != nil:
+		return "", fmt.Errorf("read the message: %w", err)
+	case len(data) > maxInput:
+		return "", fmt.Errorf("the message is longer than %d MiB", maxInput>>20)
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		return "", errors.New("the message is empty")
+	}
+	return text, nil
 }
 
 // open finds or makes the session.
-func (t *talk) open(ctx context.Context) error {
-	if t.opts.Session != "" {
-		t.session = strings.TrimPrefix(t.opts.Session, "SESSION-")
-		lines, err := t.opts.Client.History(ctx, t.session)
-		if err != nil {
-			return fmt.Errorf("session %s: %w", t.session, err)
-		}
-		if t.opts.Text == "" {
-			t.show(lines)
+func (t *talk) open(ctx context.Context) (err error) {
+	if t.opts.Session == "" {
+		if t.session, err = t.opts.Client.Open(ctx, t.opts.Runner); err != nil {
+			return fmt.Errorf("open a session: %w", err)
 		}
 		return nil
 	}
-	id, err := t.opts.Client.Open(ctx, t.opts.Runner)
-	if err != nil {
-		return fmt.Errorf("open a session: %w", err)
+	t.session = strings.TrimPrefix(t.opts.Session, "SESSION-")
+	if t.past, err = t.opts.Client.History(ctx, t.session); err != nil {
+		return fmt.Errorf("session %s: %w", t.session, err)
 	}
-	t.session = id
 	return nil
 }
 
 // shown is how many lines of an old conversation are repeated.
 const shown = 10
 
-func (t *talk) show(lines []Line) {
-	if n := len(lines); n > shown {
-		t.screen.note(fmt.Sprintf("(%d earlier lines: /history shows them)", n-shown))
-		lines = lines[n-shown:]
+// converse greets, shows what is under way and asks for messages.
+func (t *talk) converse(ctx context.Context) error {
+	if !t.interactive {
+		return t.prompt(ctx)
 	}
+	about, err := t.opts.Client.about(ctx)
+	if err != nil {
+		return err
+	}
+	lines := t.past
+	if n := len(lines) - shown; n > 0 {
+		t.screen.note(fmt.Sprintf("(%d earlier lines: /history shows them)", n))
+		lines = lines[n:]
+	}
+	t.show(lines)
+	greeting := "/help lists the commands, Ctrl-D leaves"
+	if about.Model != "" {
+		greeting = "Iris with " + about.Model + " · " + greeting
+	}
+	t.screen.note(greeting)
+	if t.opts.Session != "" {
+		err := t.join(ctx)
+		if err != nil && !errors.Is(err, ErrTurnFailed) && !errors.Is(err, errStopped) {
+			return err
+		}
+	}
+	return t.prompt(ctx)
+}
+
+func (t *talk) show(lines []Line) {
 	for _, l := range lines {
 		who := l.User
 		if l.IsBot {
 			who = "iris"
 		}
-		fmt.Fprintf(t.opts.Out, "%s %s\n", t.screen.paint(dim, who+":"), clean(l.Text))
+		fmt.Fprintf(t.opts.Out, "%s %s\n", t.screen.paint(dim, clean(who)+":"), clean(l.Text))
 	}
 }
 
-// say sends one message and draws its turn to the end.
-func (t *talk) say(ctx context.Context, text string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events := make(chan turn.Event, 64)
-	opened := make(chan struct{})
-	broken := make(chan error, 1)
-	go func() {
-		broken <- t.opts.Client.Follow(ctx, t.session, t.since, func() { close(opened) }, func(e turn.Event) bool {
-			select {
-			case events <- e:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		})
-	}()
-	select {
-	case <-opened:
-	case err := <-broken:
-		return fmt.Errorf("watch the session: %w", err)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// failing is what a terminal event means for whoever waits for it.
+func failing(e turn.Event) error {
+	switch {
+	case e.Stopped || e.Code == turn.CodeStopped:
+		return errStopped
+	case e.Kind == turn.Failed:
+		return ErrTurnFailed
 	}
-	id, err := t.opts.Client.Send(ctx, t.session, t.opts.User, text)
-	if err != nil {
-		return err
-	}
-	t.running.Store(&id)
-	defer t.running.Store(nil)
-	return t.drawTurn(ctx, id, events, broken)
-}
-
-func (t *talk) drawTurn(ctx context.Context, id turn.ID, events <-chan turn.Event, broken <-chan error) error {
-	for {
-		select {
-		case e := <-events:
-			if e.Turn != id {
-				continue
-			}
-			if t.screen.draw(e) {
-				continue
-			}
-			if e.Kind == turn.Failed {
-				return ErrTurnFailed
-			}
-			return nil
-		case err := <-broken:
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return fmt.Errorf("the event stream broke: %w", err)
-		}
-	}
-}
-
-// catchInterrupts makes Ctrl-C stop the running turn. One while nothing runs, or
-// a second within two seconds because the server does not answer, ends the
-// returned context with ErrInterrupted.
-func (t *talk) catchInterrupts(ctx context.Context) (inner context.Context, stop func()) {
-	inner, cancel := context.WithCancelCause(ctx)
-	c := make(chan os.Signal, 2)
-	signal.Notify(c, os.Interrupt)
-	go func() {
-		var last time.Time
-		for {
-			select {
-			case <-inner.Done():
-				return
-			case <-c:
-			}
-			if t.running.Load() == nil || time.Since(last) < 2*time.Second {
-				cancel(ErrInterrupted)
-				return
-			}
-			last = time.Now()
-			if _, err := t.opts.Client.Act(inner, t.session, "stop"); err != nil {
-				t.screen.note("stop: " + err.Error())
-			}
-		}
-	}()
-	return inner, func() {
-		signal.Stop(c)
-		cancel(nil)
-	}
+	return nil
 }
