@@ -84,6 +84,9 @@ func (s *server) build(ctx context.Context) (h *house, err error) {
 // close gives back what build opened.
 func (h *house) close(log *slog.Logger) {
 	var errs []error
+	if h.models != nil {
+		h.models.close()
+	}
 	if h.skills != nil {
 		errs = append(errs, h.skills.Close())
 	}

@@ -28,6 +28,7 @@ type models struct {
 	cfg  *config.Config
 	path string // of models.json
 	log  *slog.Logger
+	http *http.Client // of all models, so that a reload keeps the connections
 
 	// mu guards the fields below.
 	mu     sync.Mutex
@@ -43,7 +44,7 @@ type stamp struct {
 }
 
 func newModels(ctx context.Context, cfg *config.Config, log *slog.Logger) (*models, error) {
-	m := &models{cfg: cfg, path: filepath.Join(cfg.Workspace, "models.json"), log: log}
+	m := &models{cfg: cfg, path: filepath.Join(cfg.Workspace, "models.json"), log: log, http: llm.NewHTTPClient()}
 	provider, _ := m.chosen()
 	if provider == "" {
 		m.ollama = findOllama(ctx)
@@ -53,6 +54,9 @@ func newModels(ctx context.Context, cfg *config.Config, log *slog.Logger) (*mode
 	m.list, err = m.build(ctx)
 	return m, err
 }
+
+// close ends the connections that wait for the next request.
+func (m *models) close() { m.http.CloseIdleConnections() }
 
 func (m *models) look() stamp {
 	info, err := os.Stat(m.path)
@@ -187,9 +191,9 @@ func (m *models) make(ctx context.Context, c *llm.Catalog, provider, name string
 		for k, v := range e.Headers {
 			headers[k] = v.Reveal()
 		}
-		return anthropic.New(anthropic.Options{Info: e.Info, BaseURL: e.BaseURL, Key: key, AuthBearer: e.AuthHeader, Headers: headers})
+		return anthropic.New(anthropic.Options{Info: e.Info, BaseURL: e.BaseURL, Key: key, AuthBearer: e.AuthHeader, Headers: headers, HTTPClient: m.http})
 	case llm.OpenAICompletions, llm.OpenAIResponses:
-		return openai.New(openai.Options{Info: e.Info, API: e.API, BaseURL: e.BaseURL, Key: key, AuthHeader: e.AuthHeader, Compat: e.Compat, Headers: e.Headers})
+		return openai.New(openai.Options{Info: e.Info, API: e.API, BaseURL: e.BaseURL, Key: key, AuthHeader: e.AuthHeader, Compat: e.Compat, Headers: e.Headers, HTTPClient: m.http})
 	}
 	return nil, fmt.Errorf("%s/%s: the API %q is not supported", provider, name, e.API)
 }

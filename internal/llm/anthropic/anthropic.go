@@ -55,7 +55,7 @@ type Options struct {
 	Adaptive bool
 	// Headers are added to every request. Their values are kept out of errors.
 	Headers map[string]string
-	// HTTPClient sends the requests; nil means a client of its own. It must
+	// HTTPClient sends the requests; nil means llm.NewHTTPClient. It must
 	// not have a timeout, which would cut streams. Redirects are never
 	// followed, since the key would go with them.
 	HTTPClient *http.Client
@@ -85,10 +85,10 @@ func New(opts Options) (*Model, error) {
 	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("anthropic: %q is not an http(s) URL", opts.BaseURL)
 	}
-	client := http.Client{}
-	if opts.HTTPClient != nil {
-		client = *opts.HTTPClient
+	if opts.HTTPClient == nil {
+		opts.HTTPClient = llm.NewHTTPClient()
 	}
+	client := *opts.HTTPClient
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	m := &Model{opts: opts, secrets: append(slices.Collect(maps.Values(opts.Headers)), opts.Key.Reveal())}
 	m.secrets = slices.DeleteFunc(m.secrets, func(s string) bool { return len(s) < minSecret })

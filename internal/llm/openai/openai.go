@@ -51,7 +51,7 @@ type Options struct {
 	// Compat says what the server understands beyond the common ground. A
 	// server with DeveloperRole is also taken to know max_completion_tokens.
 	Compat llm.Compat
-	// HTTPClient sends the requests; nil means a client of its own. It must
+	// HTTPClient sends the requests; nil means llm.NewHTTPClient. It must
 	// not have a timeout, which would cut streams. Redirects are never
 	// followed, since the key would go with them.
 	HTTPClient *http.Client
@@ -112,9 +112,10 @@ func New(opts Options) (*Model, error) {
 	}
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/"+m.wire.path())
 	m.url = base.JoinPath(m.wire.path()).String()
-	if opts.HTTPClient != nil {
-		m.client = *opts.HTTPClient
+	if opts.HTTPClient == nil {
+		opts.HTTPClient = llm.NewHTTPClient()
 	}
+	m.client = *opts.HTTPClient
 	m.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for _, v := range opts.Headers {
 		m.conceal(v)

@@ -1,0 +1,38 @@
+package llm
+
+import (
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	// idlePerHost is how many connections to a provider are kept for the next
+	// request: as many as turns run at once on a busy machine. The standard 2
+	// make all others dial (and greet, under TLS) for every request.
+	idlePerHost = 64
+	// idleTime is less than the time after which the load balancers in front
+	// of providers drop an idle connection without a word.
+	idleTime = 50 * time.Second
+	// writeBuffer takes most requests in one write to the socket.
+	writeBuffer = 16 << 10
+)
+
+// NewHTTPClient returns a client for one provider, with connections of its own
+// and no timeout of the whole: answers are streams. It follows no redirects,
+// since the key would go with them.
+func NewHTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			ForceAttemptHTTP2:     true,
+			MaxIdleConnsPerHost:   idlePerHost,
+			IdleConnTimeout:       idleTime,
+			TLSHandshakeTimeout:   10 * time.Second,
+			ExpectContinueTimeout: time.Second,
+			WriteBufferSize:       writeBuffer,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
