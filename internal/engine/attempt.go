@@ -88,30 +88,51 @@ func (t *task) request() turn.Request {
 	}
 }
 
-// begin writes that the turn starts.
+// begin writes that the turn starts, for recovery and for those who watch.
 func (a *attempt) begin() error {
 	e, t := a.e, a.t
-	now := e.opts.Now()
 	if t.said.open() {
 		// Pieces of an earlier attempt: the model is asked for them again.
 		if err := a.Emit(turn.Event{Kind: turn.Text, Void: true}); err != nil {
 			return err
 		}
 	}
-	_, err := e.write(t.lane, journal.Entry{}, turn.Record{Turn: t.id, Begun: &turn.Begun{Attempt: t.attempt, At: now}}, false, func(seq int64) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		t.begun, t.started = seq, now
-	})
-	if err != nil {
-		return err
-	}
-	if err := a.Emit(turn.Event{Kind: turn.Started}); err != nil {
+	if err := a.writeBegin(); err != nil {
 		return err
 	}
 	info := e.info(t)
 	e.log.Info("turn started", "turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "attempt", t.attempt, "waited", info.Waited)
 	call(e.opts.Hooks.TurnStarted, info)
+	return nil
+}
+
+// writeBegin writes the two records of the beginning in one go.
+func (a *attempt) writeBegin() error {
+	e, t := a.e, a.t
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := e.opts.Now()
+	var entries [2]journal.Entry
+	for i, rec := range []turn.Record{
+		{Turn: t.id, Begun: &turn.Begun{Attempt: t.attempt, At: now}},
+		{Turn: t.id, Event: &turn.Event{Kind: turn.Started, Turn: t.id}},
+	} {
+		data, err := json.Marshal(rec)
+		if err != nil {
+			return fmt.Errorf("encode the beginning of turn %s: %w", t.id, err)
+		}
+		entries[i].Data = data
+	}
+	t.lane.order.Lock()
+	defer t.lane.order.Unlock()
+	last, err := e.append(t.lane, entries[:]...)
+	if err != nil {
+		return err
+	}
+	a.started = true
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t.begun, t.started = last-1, now
 	return nil
 }
 
@@ -324,7 +345,7 @@ func (a *attempt) Emit(ev turn.Event) error {
 		close(a.ended)
 		return err
 	case ev.Kind == turn.AskFor, ev.Kind == turn.ToolUse && ev.Tool != nil && ev.Tool.Phase == turn.Start:
-		return a.e.sync()
+		return a.e.settle(a.t.lane, seq)
 	}
 	return nil
 }
@@ -362,7 +383,8 @@ func (a *attempt) put(ev *turn.Event) (seq int64, err error) {
 }
 
 // Checkpoint implements turn.Sink. It works until the runner has returned, also
-// after the terminal event and while the process leaves.
+// after the terminal event and while the process leaves. The state is put on
+// disk, and brought to the archive, with the next event that is.
 func (a *attempt) Checkpoint(_ context.Context, state any) error {
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -373,10 +395,11 @@ func (a *attempt) Checkpoint(_ context.Context, state any) error {
 		a.mu.Unlock()
 		return errEnded
 	}
+	over := a.over
 	seq, err := a.e.write(a.t.lane, journal.Entry{}, turn.Record{Turn: a.t.id, Checkpoint: data}, true, nil)
 	a.mu.Unlock()
-	if err != nil {
+	if err != nil || !over {
 		return err
 	}
-	return a.e.settle(a.t.lane, seq)
+	return a.e.settle(a.t.lane, seq) // no event follows
 }

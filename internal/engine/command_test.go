@@ -280,8 +280,8 @@ func TestResetWaitsForTheRunningTurn(t *testing.T) {
 		}
 		e, _ := enginetest.Start(t, engine.Options{Journal: j, Runners: map[string]runner.Runner{"native": k}})
 		first = say(t, e, web, "", "first").Turn
+		synctest.Wait() // it runs
 		next := say(t, e, web, "", "next")
-		synctest.Wait()
 		both := make(chan transport.Reply, 2)
 		for range 2 { // two at once are one
 			go func() { both <- command(t, e, web, transport.Reset) }()
@@ -300,7 +300,7 @@ func TestResetWaitsForTheRunningTurn(t *testing.T) {
 		if ev := end(t, e, next.Turn); ev.Text != "re: next" {
 			t.Errorf("next %+v", ev)
 		}
-		want := []string{"accepted", "accepted", "begun", "started", "final", "notice", "begun", "started", "final"}
+		want := []string{"accepted", "begun", "started", "accepted", "final", "notice", "begun", "started", "final"}
 		all := records(t, j, web)
 		if diff := cmp.Diff(want, kinds(all)); diff != "" {
 			t.Errorf("journal (-want +got):\n%s", diff)

@@ -9,7 +9,7 @@ import (
 )
 
 // leaveLimit is what runners get to save their state when the process leaves at
-// once: a checkpoint is one write and one fsync.
+// once: a checkpoint is one write.
 const leaveLimit = time.Second
 
 // Serve recovers the turns that the last process left open, then runs turns

@@ -27,13 +27,8 @@ func (e *Engine) write(l *lane, entry journal.Entry, rec turn.Record, project bo
 	entry.Data = data
 	l.order.Lock()
 	defer l.order.Unlock()
-	// Nobody's patience decides whether a record is whole: no ctx of a caller.
-	seq, err := e.journal.Append(context.Background(), l.stream, journal.Any, entry)
+	seq, err := e.append(l, entry)
 	if err != nil {
-		var dup *journal.DuplicateError
-		if !errors.As(err, &dup) && !errors.Is(err, syscall.ENOSPC) {
-			e.fail(err)
-		}
 		return 0, err
 	}
 	if project {
@@ -41,6 +36,20 @@ func (e *Engine) write(l *lane, entry journal.Entry, rec turn.Record, project bo
 	}
 	if then != nil {
 		then(seq)
+	}
+	return seq, nil
+}
+
+// append puts entries into the lane's stream, all or none. l.order must be held.
+func (e *Engine) append(l *lane, entries ...journal.Entry) (int64, error) {
+	// Nobody's patience decides whether a record is whole: no ctx of a caller.
+	seq, err := e.journal.Append(context.Background(), l.stream, journal.Any, entries...)
+	if err != nil {
+		var dup *journal.DuplicateError
+		if !errors.As(err, &dup) && !errors.Is(err, syscall.ENOSPC) {
+			e.fail(err)
+		}
+		return 0, err
 	}
 	return seq, nil
 }
