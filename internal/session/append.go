@@ -9,38 +9,43 @@ import (
 // size returns the size of a conversation's file and its handle, which the
 // caller puts back; a missing file has none and size 0.
 func (s *Store) size(c *conv, name string) (*handle, int64, error) {
-	h, err := s.files.get(c.file(name), false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, nil
+	k := c.holds(name)
+	if k.h == nil {
+		h, size, err := s.files.get(c.file(name), false)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, nil
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("open %s: %w", c.file(name), err)
+		}
+		k.h, k.size = h, size
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("open %s: %w", c.file(name), err)
-	}
-	info, err := h.Stat()
-	if err != nil {
-		s.files.put(h)
-		return nil, 0, fmt.Errorf("stat %s: %w", c.file(name), err)
-	}
-	return h, info.Size(), nil
+	s.files.hold(k.h)
+	return k.h, k.size, nil
 }
 
 // write appends data, whole lines, in one call and keeps ext up to date. A
 // torn last line is removed first. After an error the file is as it was, or
 // the conversation is compared with the journal again before it is used.
 func (s *Store) write(c *conv, name string, ext *extent, data []byte) error {
-	h, err := s.files.get(c.file(name), true)
-	if err != nil {
-		s.setCaughtUp(c.addr, false)
-		return fmt.Errorf("open %s: %w", c.file(name), err)
+	k := c.holds(name)
+	if k.h == nil {
+		h, size, err := s.files.get(c.file(name), true)
+		if err != nil {
+			s.setCaughtUp(c.addr, false)
+			return fmt.Errorf("open %s: %w", c.file(name), err)
+		}
+		k.h, k.size = h, size
 	}
-	defer s.files.put(h)
-	if err := s.writeTo(h, ext, data); err != nil {
+	if err := s.writeTo(k.h, ext, data); err != nil {
+		s.letGo(k)
 		s.setCaughtUp(c.addr, false)
 		c.log.loaded, c.ctx.loaded = false, false
 		return fmt.Errorf("append to %s: %w", c.file(name), err)
 	}
-	if !s.files.wrote(h.path) {
-		if err := h.Sync(); err != nil {
+	k.size = ext.size
+	if !s.files.wrote(k.h.path) {
+		if err := k.h.Sync(); err != nil {
 			return fmt.Errorf("sync %s: %w", c.file(name), err)
 		}
 	}

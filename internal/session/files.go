@@ -40,17 +40,18 @@ func newFileCache(root *os.Root, max int) *fileCache {
 	return &fileCache{root: root, max: max, open: map[string]*list.Element{}, order: list.New(), dirty: map[string]struct{}{}}
 }
 
-// get opens a file for reading and appending. Without create a missing file is
-// fs.ErrNotExist; with it, its directory is made too. The caller calls put.
-func (c *fileCache) get(p string, create bool) (*handle, error) {
+// get opens a file for reading and appending and returns its size. Without
+// create a missing file is fs.ErrNotExist; with it, its directory is made too.
+// The caller calls put.
+func (c *fileCache) get(p string, create bool) (*handle, int64, error) {
 	c.mu.Lock()
 	if e, ok := c.open[p]; ok {
 		h := e.Value.(*handle)
-		if linked(h.File) {
+		if size, ok := linked(h.File); ok {
 			c.order.MoveToFront(e)
 			h.refs++
 			c.mu.Unlock()
-			return h, nil
+			return h, size, nil
 		}
 		c.removeLocked(e)
 	}
@@ -64,7 +65,12 @@ func (c *fileCache) get(p string, create bool) (*handle, error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	size, ok := linked(f)
+	if !ok {
+		f.Close()
+		return nil, 0, fs.ErrNotExist
 	}
 	h := &handle{File: f, path: p, refs: 1}
 	c.mu.Lock()
@@ -73,7 +79,7 @@ func (c *fileCache) get(p string, create bool) (*handle, error) {
 		f.Close()
 		h = e.Value.(*handle)
 		h.refs++
-		return h, nil
+		return h, size, nil
 	}
 	c.open[p] = c.order.PushFront(h)
 	for e := c.order.Back(); e != nil && c.order.Len() > c.max; {
@@ -83,18 +89,25 @@ func (c *fileCache) get(p string, create bool) (*handle, error) {
 		}
 		e = prev
 	}
-	return h, nil
+	return h, size, nil
 }
 
-// linked reports whether an open file still has a name: somebody may have
-// removed the directory of a conversation.
-func linked(f *os.File) bool {
+// linked returns the size of an open file and whether it still has a name:
+// somebody may have removed the directory of a conversation.
+func linked(f *os.File) (size int64, ok bool) {
 	info, err := f.Stat()
 	if err != nil {
-		return false
+		return 0, false
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || st.Nlink > 0
+	return info.Size(), !ok || st.Nlink > 0
+}
+
+// hold takes part in the use of a file that the caller has.
+func (c *fileCache) hold(h *handle) {
+	c.mu.Lock()
+	h.refs++
+	c.mu.Unlock()
 }
 
 func (c *fileCache) put(h *handle) {

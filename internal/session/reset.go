@@ -57,6 +57,7 @@ func (s *Store) reset(c *conv, seq int64, at time.Time) error {
 	if err := s.replace(c.file(contextFile), buf.Bytes()); err != nil {
 		return fmt.Errorf("reset %s: %w", c.addr, err)
 	}
+	s.letGo(c.holds(contextFile))
 	s.files.drop(c.file(contextFile))
 	c.ctx, c.sync, c.last = contextTail{}, syncCursor{}, entryMark{}
 	return s.loadContext(c)

@@ -84,6 +84,23 @@ type conv struct {
 	ctx  contextTail
 	sync syncCursor
 	last entryMark
+	// held are the files that the call under way has looked at. Nobody but
+	// strangers changes them meanwhile.
+	held [2]heldFile
+}
+
+// A heldFile is one of a conversation's two growing files.
+type heldFile struct {
+	h    *handle
+	size int64
+}
+
+// holds returns the place of a file among those held.
+func (c *conv) holds(name string) *heldFile {
+	if name == logFile {
+		return &c.held[0]
+	}
+	return &c.held[1]
 }
 
 // Open opens the store of a workspace. Call Close when done.
@@ -157,10 +174,21 @@ func (s *Store) acquire(addr chat.Address) (*conv, error) {
 }
 
 func (s *Store) release(c *conv) {
+	for i := range c.held {
+		s.letGo(&c.held[i])
+	}
 	c.mu.Unlock()
 	s.mu.Lock()
 	c.refs--
 	s.mu.Unlock()
+}
+
+// letGo gives a held file back.
+func (s *Store) letGo(k *heldFile) {
+	if k.h != nil {
+		s.files.put(k.h)
+	}
+	*k = heldFile{}
 }
 
 // forget drops the conversations used longest ago that nobody holds. s.mu is
