@@ -73,16 +73,13 @@ func killAgainAndAgain(t *testing.T, plan killPlan) {
 
 	k.run(ctx)
 	k.last(ctx, &clients, waits)
-	watched := p.serve(k.wires[0]...)
-	a := readJournal(t, p, watched)
-	until(t, "the watchers have seen every end", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.ends[waits] >= a.ends["SESSION-"+waits] && l.ends[asks] >= a.ends["SESSION-"+asks] || t.Failed()
-	})
+	s := p.serve(k.wires[0]...)
+	until(t, "the watchers have seen every end", func() bool { return l.watched() || t.Failed() })
 	unwatch()
 	watchers.Wait()
+	s.stop()
 
+	a := journalOf(t, p)
 	a.check(l, counter, transcripts)
 	if refused := model.Refused(); len(refused) > 0 {
 		t.Errorf("%d histories were refused, the first with: %s", len(refused), refused[0])

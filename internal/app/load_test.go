@@ -33,11 +33,11 @@ type load struct {
 	texts    map[string]string // job → reply, "" for a failed turn
 	requests int               // over HTTP and the socket, repeats included
 	failures map[string]int    // requests without an answer, by kind
-	ends     map[string]int    // session → ends that its watcher has seen
+	ends     int               // of turns in sessions, as their watchers saw them
 }
 
 func newLoad(t testing.TB, p *place) *load {
-	return &load{t: t, p: p, turns: map[string]string{}, texts: map[string]string{}, failures: map[string]int{}, ends: map[string]int{}}
+	return &load{t: t, p: p, turns: map[string]string{}, texts: map[string]string{}, failures: map[string]int{}}
 }
 
 func (l *load) begin(n int) {
@@ -58,6 +58,19 @@ func (l *load) done() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.texts)
+}
+
+// watched reports whether the watchers of the sessions have seen every end.
+func (l *load) watched() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for name := range l.texts {
+		if !strings.HasPrefix(name, "chat") {
+			n++
+		}
+	}
+	return l.ends >= n
 }
 
 // told notes which turn a job is; it must stay that one.
@@ -235,7 +248,7 @@ func (l *load) streams(ctx context.Context, session string) (all []seen) {
 				l.note(e.Kind)
 				if e.Kind == "final" || e.Kind == "error" {
 					l.mu.Lock()
-					l.ends[session]++
+					l.ends++
 					l.mu.Unlock()
 				}
 			})

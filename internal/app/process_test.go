@@ -35,7 +35,7 @@ const (
 	pagePassword  = "page password of the tests"
 	// patience is how long tests wait for what should take a moment: the
 	// machine may be busy.
-	patience = 60 * time.Second
+	patience = 30 * time.Second
 )
 
 func TestMain(m *testing.M) {
