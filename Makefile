@@ -7,7 +7,7 @@ BIN    = bin/iris
 FUZZ  ?= 30s
 RUNS  ?= 5
 
-.PHONY: run build test vet e2e soak fuzz bench clean
+.PHONY: run build deps test vet e2e soak fuzz bench hooks clean
 
 run: build
 	./$(BIN) serve
@@ -15,12 +15,15 @@ run: build
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -ldflags='-s -w' -o $(BIN) ./cmd/iris
 
+deps:
+	@./scripts/deps.sh
+
 vet:
 	@test -z "$$(gofmt -l cmd internal facilitate *.go 2>/dev/null)" || { gofmt -l cmd internal facilitate *.go; exit 1; }
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 
-test: vet
+test: deps vet
 	$(GO) test -race -timeout 8m ./...
 	cd bench && $(GO) vet ./... && $(GO) test -short -timeout 2m ./...
 
@@ -37,6 +40,10 @@ soak:
 
 bench: build
 	./scripts/bench.sh $(RUNS)
+
+# Formatting, vet and the house test before every commit.
+hooks:
+	git config core.hooksPath .githooks
 
 clean:
 	rm -rf bin dist

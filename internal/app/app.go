@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 
 	"github.com/iris-operator/iris/internal/config"
@@ -111,13 +110,4 @@ func httpServer(h http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-}
-
-// hostname is shown where a person must know which machine speaks.
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "this machine"
-	}
-	return name
 }

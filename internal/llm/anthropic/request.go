@@ -131,8 +131,6 @@ type encoder struct {
 	dst  []byte
 	// role is the side whose message is open, "" before the first.
 	role llm.Role
-	// blocks counts what is in the open message.
-	blocks int
 	// userEnd is where the last block of the user ends: the place of its
 	// closing brace.
 	userEnd int

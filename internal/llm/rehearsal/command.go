@@ -14,7 +14,7 @@ var (
 	tryWord  = regexp.MustCompile(`(?is)^(?:do|try|start|what does|what is the output of)\s+(.*\x60.*)$`)
 	span     = regexp.MustCompile("`([^`\n]+)`")
 	blocks   = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\n(.*?)\n?```")
-	between  = regexp.MustCompile("(?i)^(?:[\\s,;.?!]|and|then|also|print|say|return|the|command|commands|both)*$")
+	between  = regexp.MustCompile(`(?i)^(?:[\s,;.?!]|and|then|also|print|say|return|the|command|commands|both)*$`)
 	sentence = regexp.MustCompile(`(?i)^(?:the|a|an|my|your|our|all|some|it|this|that|these|those|tests?|everything|something|anything)\b`)
 	andNext  = regexp.MustCompile(`(?i),? and (?:then |also |run )*`)
 	shellish = regexp.MustCompile(`(?:^|\s)-{1,2}\w|[|<>$*;=~]|&&|\S/|/\S|\.\w`)
