@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -502,4 +503,22 @@ func TestClosingAnswers503(t *testing.T) {
 		t.Errorf("a waiting message at the end of the process = %d %s", r.status, r.raw)
 	}
 	h.script.release("a")
+}
+
+func TestDiskProblemsAreNamed(t *testing.T) {
+	h := openHouse(t, nil)
+	for _, c := range []struct {
+		err   syscall.Errno
+		says  string
+		retry bool
+	}{
+		{syscall.ENOSPC, "no space left", true},
+		{syscall.EDQUOT, "no space left", true},
+		{syscall.EROFS, "read-only file system", false},
+	} {
+		p := h.api.problemOf(fmt.Errorf("append: %w", c.err))
+		if p.Status != http.StatusInsufficientStorage || !strings.Contains(p.Text, c.says) || p.retry != c.retry {
+			t.Errorf("%v = %d %q, retry %v", c.err, p.Status, p.Text, p.retry)
+		}
+	}
 }

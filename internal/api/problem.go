@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/session"
@@ -68,6 +69,10 @@ func (s *Server) problemOf(err error) *problem {
 		return &problem{Status: http.StatusNotFound, Text: "not found"}
 	case errors.Is(err, session.ErrBadFile):
 		return &problem{Status: http.StatusBadRequest, Text: err.Error()}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &problem{Status: http.StatusInsufficientStorage, Text: "no space left on the disk of the workspace: nothing was taken; free some and send it again", retry: true, err: err}
+	case errors.Is(err, syscall.EROFS):
+		return &problem{Status: http.StatusInsufficientStorage, Text: "the workspace is on a read-only file system: nothing was taken; make it writable and send it again", err: err}
 	case errors.Is(err, session.ErrTooLarge):
 		return &problem{Status: http.StatusRequestEntityTooLarge, Text: err.Error()}
 	}

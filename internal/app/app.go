@@ -6,12 +6,10 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/lifetime"
@@ -56,7 +54,7 @@ func Serve(ctx context.Context, opts Options) error {
 	}
 	ln := opts.listener
 	if ln == nil {
-		if ln, err = listen(opts.Config.API.Host, opts.Config.API.Port, "IRIS_API_PORT"); err != nil {
+		if ln, err = listen(ctx, opts.Config.API.Host, opts.Config.API.Port, "IRIS_API_PORT"); err != nil {
 			return err
 		}
 	}
@@ -78,15 +76,6 @@ func operatorToken(opts Options) (secret.Value, error) {
 		return secret.Value{}, err
 	}
 	return keepToken(path)
-}
-
-// listen opens a TCP listener; setting names what to change when it cannot.
-func listen(host string, port int, setting string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return nil, fmt.Errorf("%w: choose another port with %s, or end what uses this one", err, setting)
-	}
-	return ln, nil
 }
 
 func baseURL(addr net.Addr) string {

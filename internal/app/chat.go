@@ -139,7 +139,7 @@ func embed(ctx context.Context, opts Options) (c *terminal.Client, stop func(atO
 	if cfg.Log.Level == "info" {
 		cfg.Log.Level = "warn"
 	}
-	ln, err := listen("127.0.0.1", 0, "IRIS_API_PORT")
+	ln, err := listen(ctx, "127.0.0.1", 0, "IRIS_API_PORT")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -313,7 +313,9 @@ func (p *place) call(ctx context.Context, method, path, body string, headers ...
 // do is call when the server must answer.
 func (p *place) do(method, path, body string, headers ...string) answer {
 	p.t.Helper()
-	a, err := p.call(p.t.Context(), method, path, body, headers...)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	a, err := p.call(ctx, method, path, body, headers...)
 	if err != nil {
 		p.t.Fatalf("%s %s: %v", method, path, err)
 	}

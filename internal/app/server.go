@@ -18,7 +18,6 @@ import (
 	"github.com/iris-operator/iris/internal/lifetime"
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/process"
-	"github.com/iris-operator/iris/internal/runner/native"
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/transport/web"
 )
@@ -49,7 +48,6 @@ type server struct {
 type house struct {
 	lease  lease.Lease
 	engine *engine.Engine
-	native *native.Native
 	api    *api.Server
 	site   *web.Site
 	stores
@@ -109,7 +107,7 @@ func (s *server) serveWorkspace(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
-	held, err := keeper.Acquire(ctx, "serve")
+	held, err := acquire(ctx, keeper)
 	var busy *lease.HeldError
 	if errors.As(err, &busy) {
 		return fmt.Errorf("the workspace %s is in use by another iris serve (pid %d): end it, or give this one a workspace of its own", ws, busy.PID)
@@ -164,10 +162,7 @@ func (s *server) serveEngine(ctx context.Context, ready func()) error {
 // serveRoutes opens the gate.
 func (s *server) serveRoutes(ctx context.Context, ready func()) error {
 	h := s.house
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.operatorOnly(s.metrics.Handler()))
-	mux.Handle("/", h.api.Handler(h.site))
-	s.gate.open(mux)
+	s.gate.open(s.routes(h.api.Handler(h.site)))
 	ready()
 	s.greet()
 	if s.opts.started != nil {
@@ -175,6 +170,20 @@ func (s *server) serveRoutes(ctx context.Context, ready func()) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// routes puts what the process itself answers before rest. It is no ServeMux: that
+// would redirect paths such as /sessions/.. to others, in HTML, before rest can
+// refuse them.
+func (s *server) routes(rest http.Handler) http.Handler {
+	metrics := s.operatorOnly(s.metrics.Handler())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			metrics.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
 }
 
 // operatorOnly lets the operator's token through.
@@ -199,7 +208,7 @@ func bearer(r *http.Request) string {
 // servePage serves the page alone on its own port.
 func (s *server) servePage(ctx context.Context, ready func()) error {
 	cfg := s.opts.Config.Web
-	ln, err := listen(cfg.Host, cfg.Port, "IRIS_WEBUI_PORT")
+	ln, err := listen(ctx, cfg.Host, cfg.Port, "IRIS_WEBUI_PORT")
 	if err != nil {
 		return err
 	}

@@ -90,15 +90,7 @@ func (s *Store) Get(_ context.Context, id string) (Session, error) {
 	if chat.CheckID(id) != nil {
 		return Session{}, fmt.Errorf("session %w", ErrNotFound)
 	}
-	if ses, ok := s.cache.get(id); ok {
-		return ses, nil
-	}
-	was, statErr := s.cache.look(id)
-	ses, err := s.readRecord(id)
-	if err == nil && statErr == nil {
-		s.cache.put(was, ses)
-	}
-	return ses, err
+	return s.readRecord(id)
 }
 
 func (s *Store) readRecord(id string) (Session, error) {

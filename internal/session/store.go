@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -64,7 +63,6 @@ type Store struct {
 	root  *os.Root
 	files *fileCache
 	index *sessionIndex
-	cache *recordCache
 
 	// mu guards the fields below and conv.refs. Lock order: conv.mu, then mu.
 	mu    sync.Mutex
@@ -81,12 +79,11 @@ type conv struct {
 	refs int
 
 	// mu serialises the calls for the address and guards the fields below.
-	mu    sync.Mutex
-	log   logTail
-	ctx   contextTail
-	sync  syncCursor
-	last  entryMark
-	marks lineMarks
+	mu   sync.Mutex
+	log  logTail
+	ctx  contextTail
+	sync syncCursor
+	last entryMark
 	// held are the files that the call under way has looked at. Nobody but
 	// strangers changes them meanwhile.
 	held [2]heldFile
@@ -117,11 +114,7 @@ func Open(opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	abs, err := filepath.Abs(opts.Root)
-	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
-	}
-	root, err := os.OpenRoot(abs)
+	root, err := os.OpenRoot(opts.Root)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
@@ -130,7 +123,6 @@ func Open(opts Options) (*Store, error) {
 		root:  root,
 		files: newFileCache(root, maxOpen),
 		index: &sessionIndex{},
-		cache: newRecordCache(abs),
 		convs: map[chat.Address]*list.Element{},
 		order: list.New(),
 		done:  map[chat.Address]struct{}{},

@@ -26,7 +26,6 @@ var binary string
 type iris struct {
 	t    *testing.T
 	dir  string // the workspace
-	cwd  string // where it was started, and commands run
 	url  string
 	env  []string
 	cmd  *exec.Cmd
@@ -42,8 +41,7 @@ var linkLine = regexp.MustCompile(`Iris is ready: (http\S+)`)
 func startIris(t *testing.T, env ...string) *iris {
 	t.Helper()
 	home := t.TempDir()
-	s := &iris{t: t, dir: filepath.Join(home, "iris"), cwd: filepath.Join(home, "project")}
-	must(t, os.Mkdir(s.cwd, 0o755))
+	s := &iris{t: t, dir: filepath.Join(home, "ws")}
 	s.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8",
 		"IRIS_API_PORT=" + freePort(t), "IRIS_LOG_LEVEL=info",
@@ -74,7 +72,7 @@ func (s *iris) start() {
 	s.t.Helper()
 	s.cmd = exec.Command(binary, "serve", s.dir)
 	s.cmd.Env = s.env
-	s.cmd.Dir = s.cwd
+	s.cmd.Dir = filepath.Dir(s.dir)
 	r, w, err := os.Pipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -124,10 +122,10 @@ func (s *iris) kill(sig syscall.Signal) {
 	cmd.Wait()
 }
 
-// write puts a file where the model's tools work.
+// write puts a file where the model's tools look first.
 func (s *iris) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.cwd, name), []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 }
