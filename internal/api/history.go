@@ -22,6 +22,8 @@ type history struct {
 	Seq     int64  `json:"seq"`
 	// Running is the turn whose end is not yet part of the history.
 	Running turn.ID `json:"running,omitempty"`
+	// Began is when a runner was given it.
+	Began *time.Time `json:"began,omitempty"`
 	// Items are ordered as things happened.
 	Items []shown `json:"items"`
 }
@@ -42,6 +44,9 @@ type shown struct {
 	ID    string      `json:"id,omitempty"`
 	From  string      `json:"from,omitempty"`
 	Files []chat.File `json:"files,omitempty"`
+	// Of a message that began a turn.
+	Origin turn.Origin `json:"origin,omitempty"`
+	Runner string      `json:"runner,omitempty"`
 
 	Text     string      `json:"text,omitempty"`
 	Partial  bool        `json:"partial,omitempty"` // text that is still growing
@@ -54,6 +59,7 @@ type shown struct {
 	Code     turn.Code   `json:"code,omitempty"`
 	Silent   bool        `json:"silent,omitempty"`
 	Stopped  bool        `json:"stopped,omitempty"`
+	Began    *time.Time  `json:"began,omitempty"` // of the turn that this ends
 	Usage    *turn.Usage `json:"usage,omitempty"`
 }
 
@@ -121,6 +127,7 @@ func lineShown(l session.Line) shown {
 type build struct {
 	out   history
 	tools map[string]int // turn and call → index of its item
+	begun turn.ID        // whose beginning out.Began is
 	text  int            // index+1 of the text that is growing; 0: none
 }
 
@@ -129,6 +136,7 @@ func (b *build) add(seen transport.Seen) {
 	it := shown{Seq: seen.Seq, At: seen.At, Turn: seen.Record.Turn}
 	switch r := seen.Record; {
 	case r.Accepted != nil:
+		it.Origin, it.Runner = r.Accepted.Origin, r.Accepted.Runner
 		b.message(it, r.Accepted.Message)
 	case r.Heard != nil:
 		b.message(it, *r.Heard)
@@ -137,6 +145,7 @@ func (b *build) add(seen transport.Seen) {
 		b.put(it)
 	case r.Begun != nil:
 		b.out.Running = r.Turn
+		b.dropGrowing() // what an earlier attempt had begun to write is written again
 	case r.Event != nil:
 		b.event(it, *r.Event)
 	}
@@ -154,7 +163,12 @@ func (b *build) event(it shown, e turn.Event) {
 	it.Filename, it.Title, it.Ask = e.Filename, e.Title, e.Ask
 	it.Error, it.Code, it.Silent, it.Stopped, it.Usage = e.Error, e.Code, e.Silent, e.Stopped, e.Usage
 	switch e.Kind {
-	case turn.Started, turn.Status:
+	case turn.Started:
+		if b.begun != it.Turn {
+			b.begun, b.out.Began = it.Turn, &it.At
+		}
+		return
+	case turn.Status:
 		return // said while it lasts
 	case turn.ToolUse:
 		b.tool(it, e.Tool)
@@ -168,9 +182,13 @@ func (b *build) event(it shown, e turn.Event) {
 	}
 	if e.Terminal() {
 		b.dropGrowing()
+		if b.begun == it.Turn {
+			it.Began = b.out.Began
+		}
 		if b.out.Running == it.Turn {
 			b.out.Running = ""
 		}
+		b.begun, b.out.Began = "", nil
 	}
 	b.put(it)
 }

@@ -71,11 +71,10 @@ func (s *server) build(ctx context.Context) (h *house, err error) {
 	if err != nil {
 		return nil, err
 	}
-	iris, err := s.native(h, tools, skills, pictures)
-	if err != nil {
+	if h.native, err = s.native(h, tools, skills, pictures); err != nil {
 		return nil, err
 	}
-	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: iris}); err != nil {
+	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: h.native}); err != nil {
 		return nil, err
 	}
 	return h, s.ways(h, tokens)
@@ -86,6 +85,9 @@ func (h *house) close(log *slog.Logger) {
 	var errs []error
 	if h.models != nil {
 		h.models.close()
+	}
+	if h.native != nil {
+		errs = append(errs, h.native.Close())
 	}
 	if h.skills != nil {
 		errs = append(errs, h.skills.Close())

@@ -18,6 +18,7 @@ import (
 	"github.com/iris-operator/iris/internal/lifetime"
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/process"
+	"github.com/iris-operator/iris/internal/runner/native"
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/transport/web"
 )
@@ -48,6 +49,7 @@ type server struct {
 type house struct {
 	lease  lease.Lease
 	engine *engine.Engine
+	native *native.Native
 	api    *api.Server
 	site   *web.Site
 	stores

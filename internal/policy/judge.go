@@ -2,118 +2,146 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Dialect is the language that a command is read as.
+type Dialect string
+
+// The dialects.
+const (
+	Bash  Dialect = "bash" // the default
+	Posix Dialect = "posix"
 )
 
 // Options of a Judge.
 type Options struct {
 	// Workspace is the directory whose state/ belongs to Iris alone. Required.
 	Workspace string
-	// Home is what "~" means; empty leaves it as it is written.
+	// Home is what "~" means where the command's environment has no HOME.
 	Home string
+	// InstallRoot may not be deleted; "/iris" if empty.
+	InstallRoot string
+	// Dialect is the shell that will run the commands; Bash if empty. Run it as
+	// "bash --noprofile --norc -c": judge and shell must agree.
+	Dialect Dialect
+
 	// Secrets are further base names of files that nobody may open.
 	Secrets []string
+	// SecretNames are the same, for configuration that uses this word.
+	SecretNames []string
+	// ProtectedPaths are further absolute paths, files or directories, that are
+	// written only with consent.
+	ProtectedPaths []string
+	// ProtectedBranches are further branches that are pushed over only with
+	// consent; "*" stands for any text.
+	ProtectedBranches []string
+	// Deny and Confirm are further rules.
+	Deny, Confirm []Match
 }
 
-// A Judge gives verdicts. Make it with New.
+// A Match is an operator's own rule: the words that a simple command must begin
+// with once its wrappers are taken off, and what to tell people. The program is
+// compared without its directory, and options between the words do not matter:
+// {"kubectl", "delete", "namespace"} covers "sudo kubectl -n x delete namespace y".
+type Match struct {
+	Words  []string
+	Reason string
+}
+
+// A Judge gives verdicts. Make it with New. It is safe for concurrent use.
 type Judge struct {
-	opts    Options
-	secrets []string
+	opts     Options
+	secrets  []string
+	branches []string
+	state    string
+	parsers  sync.Pool
 }
 
 // secretFiles are the base names that no command and no file tool may open.
 var secretFiles = []string{".env", "secret.key", "secrets.json.enc", "agents.json"}
-
-// metadataHosts serve credentials of the machine to whoever asks.
-var metadataHosts = []string{"169.254.169.254", "metadata.google.internal", "100.100.100.100"}
-
-// maxCommand bounds what is parsed, in bytes.
-const maxCommand = 128 << 10
 
 // New checks the options.
 func New(opts Options) (*Judge, error) {
 	if !filepath.IsAbs(opts.Workspace) {
 		return nil, fmt.Errorf("policy: the workspace %q is not absolute", opts.Workspace)
 	}
-	return &Judge{opts, append(slices.Clone(secretFiles), opts.Secrets...)}, nil
+	if opts.InstallRoot == "" {
+		opts.InstallRoot = "/iris"
+	}
+	for _, p := range append([]string{opts.InstallRoot}, opts.ProtectedPaths...) {
+		if !filepath.IsAbs(p) {
+			return nil, fmt.Errorf("policy: the path %q is not absolute", p)
+		}
+	}
+	lang := syntax.LangBash
+	switch opts.Dialect {
+	case Bash, "":
+	case Posix:
+		lang = syntax.LangPOSIX
+	default:
+		return nil, fmt.Errorf("policy: unknown dialect %q", opts.Dialect)
+	}
+	for _, m := range append(slices.Clone(opts.Deny), opts.Confirm...) {
+		if len(m.Words) == 0 {
+			return nil, fmt.Errorf("policy: the rule %q has no words", m.Reason)
+		}
+	}
+	opts.Workspace = path.Clean(opts.Workspace)
+	opts.InstallRoot = path.Clean(opts.InstallRoot)
+	return &Judge{
+		opts:     opts,
+		secrets:  slices.Concat(secretFiles, opts.Secrets, opts.SecretNames),
+		branches: append([]string{"main", "master", "release/*"}, opts.ProtectedBranches...),
+		state:    path.Join(opts.Workspace, "state"),
+		parsers:  sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(lang)) }},
+	}, nil
 }
 
-// Command judges a command that bash is about to run in cwd with env.
-func (j *Judge) Command(command string, _ []string, cwd string) Verdict {
-	unjudged := Verdict{Confirm, "unjudged", "", "the command cannot be judged"}
+// Command judges a command that the shell is about to run in cwd with env, the
+// child's whole environment as "NAME=value". What it cannot judge it holds for
+// consent; it never panics and its time is bounded.
+func (j *Judge) Command(command string, env []string, cwd string) Verdict {
+	return j.judge(command, env, cwd, nil)
+}
+
+func (j *Judge) judge(command string, env []string, cwd string, trace func([]string)) (v Verdict) {
+	defer func() {
+		if recover() != nil {
+			v = unjudged("the judge failed on it")
+		}
+	}()
 	if len(command) > maxCommand {
-		return unjudged
+		return unjudged("it is longer than 128 KiB")
 	}
-	tree, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
-	if err != nil {
-		return unjudged
-	}
-	verdict := Verdict{Decision: Allow}
-	syntax.Walk(tree, func(n syntax.Node) bool {
-		if w, ok := n.(*syntax.Word); ok && verdict.Decision == Allow {
-			verdict = j.word(literal(w), cwd)
-		}
-		return verdict.Decision == Allow
-	})
-	return verdict
-}
-
-// word judges one word of a command.
-func (j *Judge) word(text, cwd string) Verdict {
-	lower := strings.ToLower(text)
-	for _, h := range metadataHosts {
-		if strings.Contains(lower, h) {
-			return Verdict{Deny, "metadata", text, "command targets a cloud instance metadata endpoint"}
-		}
-	}
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" =:,;'\"()@", r) }) {
-		if v := j.Path(Read, part, cwd); v.Decision != Allow {
-			return v
-		}
-	}
-	return Verdict{Decision: Allow}
-}
-
-// literal is the text of a word as far as it is known without running anything.
-func literal(w *syntax.Word) string {
-	var b strings.Builder
-	var add func(parts []syntax.WordPart)
-	add = func(parts []syntax.WordPart) {
-		for _, p := range parts {
-			switch p := p.(type) {
-			case *syntax.Lit:
-				b.WriteString(p.Value)
-			case *syntax.SglQuoted:
-				b.WriteString(p.Value)
-			case *syntax.DblQuoted:
-				add(p.Parts)
-			}
-		}
-	}
-	add(w.Parts)
-	return b.String()
+	r := &run{j: j, env: env, verdict: Verdict{Decision: Allow}, trace: trace}
+	s := r.start(cwd)
+	s.script(bare(command))
+	return r.verdict
 }
 
 // Path judges a path that a tool is about to open. A relative one is relative to
 // cwd.
-func (j *Judge) Path(_ Access, path, cwd string) Verdict {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok && j.opts.Home != "" {
-		path = filepath.Join(j.opts.Home, rest)
+func (j *Judge) Path(access Access, name, cwd string) Verdict {
+	if rest, ok := strings.CutPrefix(name, "~"); ok && j.opts.Home != "" && (rest == "" || rest[0] == '/') {
+		name = j.opts.Home + rest
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(cwd, path)
-	}
-	path = filepath.Clean(path)
-	if base := filepath.Base(path); slices.Contains(j.secrets, base) {
-		return Verdict{Deny, "secret", path, "command references a secret file (" + base + ")"}
-	}
-	state := filepath.Join(j.opts.Workspace, "state")
-	if path == state || strings.HasPrefix(path, state+"/") {
-		return Verdict{Deny, "state", path, "state/ belongs to Iris alone"}
+	p := resolve(path.Clean("/"+cwd), bare(name))
+	switch secret := j.secretPath(p); {
+	case secret != "":
+		return Verdict{Deny, ruleSecret, name, "path is the secret file " + secret}
+	case j.isState(p):
+		return Verdict{Deny, ruleState, name, "path lies in Iris's own state"}
+	case access == Write && j.protected(p):
+		return Verdict{Confirm, ruleProtected, name, "would change " + p + ", a file of the system's accounts and logins"}
+	case access == Write && device(p):
+		return Verdict{Confirm, ruleDisk, name, "would write to the raw device " + p}
 	}
 	return Verdict{Decision: Allow}
 }

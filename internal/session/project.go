@@ -202,10 +202,15 @@ func (s *Store) line(c *conv, seq int64, l Line) error {
 	if err := encode(&buf, l); err != nil {
 		return fmt.Errorf("log line %d of %s: %w", seq, c.addr, err)
 	}
+	start, torn := c.log.end, c.log.open || c.log.end < c.log.size
 	if err := s.write(c, logFile, &c.log.extent, buf.Bytes()); err != nil {
 		return err
 	}
 	c.log.add(seq)
+	if torn {
+		start = c.log.end - int64(buf.Len())
+	}
+	c.marks.add(start, markOf(l, c.log.end))
 	return nil
 }
 

@@ -90,7 +90,15 @@ func (s *Store) Get(_ context.Context, id string) (Session, error) {
 	if chat.CheckID(id) != nil {
 		return Session{}, fmt.Errorf("session %w", ErrNotFound)
 	}
-	return s.readRecord(id)
+	if ses, ok := s.cache.get(id); ok {
+		return ses, nil
+	}
+	was, statErr := s.cache.look(id)
+	ses, err := s.readRecord(id)
+	if err == nil && statErr == nil {
+		s.cache.put(was, ses)
+	}
+	return ses, err
 }
 
 func (s *Store) readRecord(id string) (Session, error) {

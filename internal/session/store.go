@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type Store struct {
 	root  *os.Root
 	files *fileCache
 	index *sessionIndex
+	cache *recordCache
 
 	// mu guards the fields below and conv.refs. Lock order: conv.mu, then mu.
 	mu    sync.Mutex
@@ -79,11 +81,12 @@ type conv struct {
 	refs int
 
 	// mu serialises the calls for the address and guards the fields below.
-	mu   sync.Mutex
-	log  logTail
-	ctx  contextTail
-	sync syncCursor
-	last entryMark
+	mu    sync.Mutex
+	log   logTail
+	ctx   contextTail
+	sync  syncCursor
+	last  entryMark
+	marks lineMarks
 	// held are the files that the call under way has looked at. Nobody but
 	// strangers changes them meanwhile.
 	held [2]heldFile
@@ -114,7 +117,11 @@ func Open(opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	root, err := os.OpenRoot(opts.Root)
+	abs, err := filepath.Abs(opts.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	root, err := os.OpenRoot(abs)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
@@ -123,6 +130,7 @@ func Open(opts Options) (*Store, error) {
 		root:  root,
 		files: newFileCache(root, maxOpen),
 		index: &sessionIndex{},
+		cache: newRecordCache(abs),
 		convs: map[chat.Address]*list.Element{},
 		order: list.New(),
 		done:  map[chat.Address]struct{}{},

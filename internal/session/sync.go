@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"time"
@@ -45,7 +46,8 @@ func (c *conv) position() int64 {
 // Iris, after the reset watermark, ts neither in seen nor in an entry, not
 // belonging to a turn that skip reports as waiting or running. seen holds the
 // message ids of the history the caller has; it and skip may be nil. The cost
-// is that of the lines since the oldest one that is not settled yet.
+// is that of the lines since the oldest one that is not settled yet; nothing is
+// read when all of them were written by this process and none is wanted.
 func (s *Store) Unseen(ctx context.Context, addr chat.Address, seen map[string]bool, skip func(turnID string) bool) ([]Line, error) {
 	c, err := s.acquire(addr)
 	if err != nil {
@@ -58,6 +60,26 @@ func (s *Store) Unseen(ctx context.Context, addr chat.Address, seen map[string]b
 	if err := s.loadTails(c); err != nil {
 		return nil, err
 	}
+	w := walk{s: s, c: c, seen: seen, skip: skip, saved: map[string]bool{}}
+	if c.sync.loaded && c.marks.over(c.sync.pos, c.log.end) {
+		// What this process wrote itself is not read again, unless a line is
+		// wanted.
+		w.pos = c.sync.pos
+		wanted := false
+		for _, m := range c.marks.lines {
+			if m.next > c.sync.pos {
+				wanted = w.take(m) || wanted
+			}
+		}
+		if w.err != nil {
+			return nil, w.err
+		}
+		if !wanted {
+			w.finish()
+			return nil, nil
+		}
+		w = walk{s: s, c: c, seen: seen, skip: skip, saved: map[string]bool{}, before: w.before}
+	}
 	h, size, err := s.size(c, logFile)
 	if h == nil || err != nil {
 		return nil, err
@@ -68,36 +90,77 @@ func (s *Store) Unseen(ctx context.Context, addr chat.Address, seen map[string]b
 			return nil, err
 		}
 	}
-	before, err := s.beforeReset(c)
-	if err != nil {
-		return nil, err
-	}
 	var out []Line
-	pos, blocked := c.sync.pos, false
-	saved := map[string]bool{}
-	err = forward(h, pos, c.log.end, func(next int64, line []byte, _ bool) bool {
+	w.pos = c.sync.pos
+	err = forward(h, w.pos, c.log.end, func(next int64, line []byte, _ bool) bool {
 		l, ok := s.logLine(c, line)
-		inEntry := c.sync.saved[l.TS]
-		settled := !ok || l.IsBot || l.TS == "" || l.Date.IsZero() || seen[l.TS] || inEntry || before(l)
-		if !settled {
-			blocked = true
-			if l.Turn == "" || skip == nil || !skip(l.Turn) {
-				out = append(out, l)
-			}
-		} else if blocked && inEntry {
-			saved[l.TS] = true
+		m := markOf(l, next)
+		m.bot = m.bot || !ok
+		if w.take(m) {
+			out = append(out, l)
 		}
-		if !blocked {
-			pos = next
-		}
-		return true
+		return w.err == nil
 	})
-	if err != nil {
+	if err := errors.Join(err, w.err); err != nil {
 		return nil, err
 	}
-	c.sync.pos, c.sync.saved = pos, saved
+	w.finish()
 	slices.SortStableFunc(out, func(a, b Line) int { return a.Date.Compare(b.Date) })
 	return out, nil
+}
+
+// A walk goes along the lines of the log behind the cursor and finds where it
+// stands after them.
+type walk struct {
+	s      *Store
+	c      *conv
+	seen   map[string]bool
+	skip   func(string) bool
+	before func(lineMark) bool // made when it is first needed
+
+	pos     int64
+	blocked bool
+	saved   map[string]bool
+	err     error
+}
+
+// take judges the next line and reports whether the history lacks it.
+func (w *walk) take(m lineMark) (wanted bool) {
+	inEntry := w.c.sync.saved[m.ts]
+	settled := m.bot || m.ts == "" || m.date.IsZero() || w.seen[m.ts] || inEntry
+	switch {
+	case settled:
+	case m.turn != "" && w.skip != nil && w.skip(m.turn):
+		w.blocked = true
+		return false
+	default:
+		if settled = w.isBefore(m); !settled {
+			w.blocked = true
+			return w.err == nil
+		}
+	}
+	if !w.blocked {
+		w.pos = m.next
+	} else if inEntry {
+		w.saved[m.ts] = true
+	}
+	return false
+}
+
+func (w *walk) isBefore(m lineMark) bool {
+	if w.before == nil {
+		if w.before, w.err = w.s.beforeReset(w.c); w.err != nil {
+			w.before = nil
+			return false
+		}
+	}
+	return w.before(m)
+}
+
+// finish moves the cursor.
+func (w *walk) finish() {
+	w.c.sync.pos, w.c.sync.saved = w.pos, w.saved
+	w.c.marks.forget(w.pos)
 }
 
 // loadSync finds the cursor again from what the entries say.
@@ -157,20 +220,20 @@ func lineStart(r io.ReaderAt, off int64) bool {
 // beforeReset returns what tells lines from before the last reset. Where the
 // watermark is the one of the header, the order of the records decides:
 // some platforms date messages to the second.
-func (s *Store) beforeReset(c *conv) (func(Line) bool, error) {
+func (s *Store) beforeReset(c *conv) (func(lineMark) bool, error) {
 	mark, ok, err := s.watermark(c)
 	if err != nil {
 		return nil, err
 	}
 	head := c.ctx.head
-	return func(l Line) bool {
+	return func(l lineMark) bool {
 		if !ok {
 			return false
 		}
-		if head.Seq > 0 && l.Seq > 0 && head.At.Equal(mark) {
-			return l.Seq <= head.Seq
+		if head.Seq > 0 && l.seq > 0 && head.At.Equal(mark) {
+			return l.seq <= head.Seq
 		}
-		return !l.Date.After(mark)
+		return !l.date.After(mark)
 	}, nil
 }
 

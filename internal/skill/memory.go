@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -111,6 +113,12 @@ func trimRune(b []byte) []byte {
 
 // checkNote accepts regular files only.
 func (l *Library) checkNote(p string) error {
+	// Most conversations have no notes, and every turn asks for all of them: a
+	// look at the plain path costs one call where the guarded one takes a few
+	// for each directory on the way. What is there is looked at properly.
+	if _, err := os.Lstat(filepath.Join(l.opts.Workspace, p)); errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	info, err := l.root.Lstat(p)
 	switch {
 	case err != nil:

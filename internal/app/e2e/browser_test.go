@@ -288,6 +288,14 @@ func (p *tab) screen(width, height int64, scheme string) {
 	p.t.Helper()
 	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	p.settle()
+}
+
+// settle waits until nothing moves any more but what moves for ever.
+func (p *tab) settle() {
+	p.t.Helper()
+	eval[bool](p, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))`)
+	p.until("the transitions to end", `!document.getAnimations().some((a) => a instanceof CSSTransition && a.playState === "running")`)
 }
 
 // shots is where screenshots go.
@@ -296,7 +304,7 @@ var shots string
 // shot writes what the page looks like.
 func (p *tab) shot(name string) {
 	p.t.Helper()
-	p.until("the transitions to end", `!document.getAnimations().some((a) => a instanceof CSSTransition && a.playState === "running")`)
+	p.settle()
 	png := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
 	if err := os.WriteFile(filepath.Join(shots, name+".png"), png, 0o644); err != nil {
 		p.t.Fatal(err)

@@ -26,6 +26,7 @@ var binary string
 type iris struct {
 	t    *testing.T
 	dir  string // the workspace
+	cwd  string // where it was started, and commands run
 	url  string
 	env  []string
 	cmd  *exec.Cmd
@@ -41,7 +42,8 @@ var linkLine = regexp.MustCompile(`Iris is ready: (http\S+)`)
 func startIris(t *testing.T, env ...string) *iris {
 	t.Helper()
 	home := t.TempDir()
-	s := &iris{t: t, dir: filepath.Join(home, "ws")}
+	s := &iris{t: t, dir: filepath.Join(home, "iris"), cwd: filepath.Join(home, "project")}
+	must(t, os.Mkdir(s.cwd, 0o755))
 	s.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8",
 		"IRIS_API_PORT=" + freePort(t), "IRIS_LOG_LEVEL=info",
@@ -72,7 +74,7 @@ func (s *iris) start() {
 	s.t.Helper()
 	s.cmd = exec.Command(binary, "serve", s.dir)
 	s.cmd.Env = s.env
-	s.cmd.Dir = filepath.Dir(s.dir)
+	s.cmd.Dir = s.cwd
 	r, w, err := os.Pipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -122,10 +124,10 @@ func (s *iris) kill(sig syscall.Signal) {
 	cmd.Wait()
 }
 
-// write puts a file where the model's tools look first.
+// write puts a file where the model's tools work.
 func (s *iris) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.cwd, name), []byte(content), 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 }

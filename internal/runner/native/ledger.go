@@ -39,7 +39,8 @@ type ledger struct {
 	day    string
 	tokens int64
 	cost   float64
-	torn   bool // the file ends in the middle of a line
+	torn   bool     // the file ends in the middle of a line
+	file   *os.File // of day, open since its first line; nil before
 }
 
 // openLedger reads what was spent today.
@@ -64,9 +65,10 @@ func (l *ledger) turnTo(day string) error {
 	if l.day == day {
 		return nil
 	}
+	err := l.closeFile()
 	l.day, l.tokens, l.cost, l.torn = day, 0, 0, false
-	if l.dir == "" {
-		return nil
+	if l.dir == "" || err != nil {
+		return err
 	}
 	f, err := os.Open(l.path(day))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,13 +124,34 @@ func (l *ledger) add(s spending) error {
 	if l.torn {
 		line = append([]byte{'\n'}, line...)
 	}
-	f, err := os.OpenFile(l.path(l.day), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
+	if l.file == nil {
+		if l.file, err = os.OpenFile(l.path(l.day), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			l.file = nil
+			return fmt.Errorf("usage ledger: %w", err)
+		}
+	}
+	_, err = l.file.Write(line)
+	l.torn = err != nil
+	if err := errors.Join(err, readErr); err != nil {
 		return fmt.Errorf("usage ledger: %w", err)
 	}
-	_, err = f.Write(line)
-	l.torn = err != nil
-	if err := errors.Join(err, f.Close(), readErr); err != nil {
+	return nil
+}
+
+// close closes the file; a later add opens it again.
+func (l *ledger) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closeFile()
+}
+
+func (l *ledger) closeFile() error {
+	f := l.file
+	l.file = nil
+	if f == nil {
+		return nil
+	}
+	if err := f.Close(); err != nil {
 		return fmt.Errorf("usage ledger: %w", err)
 	}
 	return nil

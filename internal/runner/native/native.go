@@ -47,6 +47,9 @@ func New(opts Options) (*Native, error) {
 	return &Native{opts: opts, ledger: l, shelf: newShelf(opts.CacheBytes, opts.CacheIdle, opts.Now)}, nil
 }
 
+// Close closes the ledger's file. Nothing may run any more.
+func (n *Native) Close() error { return n.ledger.close() }
+
 // Run answers one turn. See [runner.Runner] for what it promises.
 //
 // A turn that is given back after a restart goes on from its own entries in the

@@ -68,10 +68,32 @@ func fill(name string, values ...string) string {
 	if err != nil {
 		return "" // embedded: TestPromptTexts reads them all
 	}
-	for i := 0; i < len(values); i += 2 {
-		values[i] = "{{" + values[i] + "}}"
+	var b strings.Builder
+	n := len(text)
+	for _, v := range values {
+		n += len(v)
 	}
-	return strings.NewReplacer(values...).Replace(string(text))
+	b.Grow(n)
+	rest := string(text)
+	for {
+		before, after, found := strings.Cut(rest, "{{")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, end, closed := strings.Cut(after, "}}")
+		value, known := "", false
+		for i := 0; i+1 < len(values) && closed && !known; i += 2 {
+			value, known = values[i+1], values[i] == name
+		}
+		if known {
+			b.WriteString(value)
+			rest = end
+			continue
+		}
+		b.WriteString("{{") // no place to fill in
+		rest = after
+	}
 }
 
 // passage is a text under its heading, nothing without the text.

@@ -13,7 +13,8 @@ import (
 
 // A frame is what the server sends. Type decides which fields there are:
 //
-//	message    ID is the message's own; Text, From, Files: what somebody said
+//	message    ID is the message's own; Text, From, Files: what somebody said;
+//	           Origin and Runner of the turn it began, if any
 //	thinking   Text: reasoning, if any; without it the turn has begun
 //	status     Text: one line of progress
 //	tool       a call starts or ends; ID is the call's, with the fields of turn.Tool
@@ -28,9 +29,11 @@ import (
 //	error      Message, and Code for a turn that failed, which this ends
 //	thread     Text: a line outside of turns
 //	truncated  what came between the last seq and the next frame is not kept
+//	ack        the message ID had been taken before
 //
 // Everything that happened in the conversation has Seq; a socket opened with
-// since=Seq continues after it. Frames without Seq answer this socket alone. ID
+// since=Seq continues after it. Frames without Seq answer this socket alone;
+// thread and error frames among them have the ID of the message they answer. ID
 // is the turn's where nothing else is said, so that one placeholder can be
 // written over until its final takes its place.
 type frame struct {
@@ -46,6 +49,9 @@ type frame struct {
 
 	From  string      `json:"from,omitempty"`
 	Files []chat.File `json:"files,omitempty"`
+
+	Origin turn.Origin `json:"origin,omitempty"`
+	Runner string      `json:"runner,omitempty"`
 
 	// Of a tool call.
 	ToolName   string          `json:"toolName,omitempty"`
@@ -71,6 +77,7 @@ func draw(channel string, seen transport.Seen) (frame, bool) {
 	f := frame{Seq: seen.Seq, Turn: seen.Record.Turn, ID: string(seen.Record.Turn), At: seen.At.UTC().Format(time.RFC3339Nano)}
 	switch r := seen.Record; {
 	case r.Accepted != nil:
+		f.Origin, f.Runner = r.Accepted.Origin, r.Accepted.Runner
 		return said(f, r.Accepted.Message), true
 	case r.Heard != nil:
 		return said(f, *r.Heard), true

@@ -151,8 +151,11 @@ func (c *client) send(ctx context.Context, f frame) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-func (c *client) complain(ctx context.Context, text string) {
-	_ = c.send(ctx, frame{Type: "error", Message: text})
+func (c *client) complain(ctx context.Context, text string) { c.refuse(ctx, "", text) }
+
+// refuse says why the message id was not taken.
+func (c *client) refuse(ctx context.Context, id, text string) {
+	_ = c.send(ctx, frame{Type: "error", ID: id, Message: text})
 }
 
 // ping notices peers that are gone without having said so.
@@ -232,7 +235,7 @@ func (c *client) listen(ctx context.Context) {
 func (c *client) message(ctx context.Context, f clientFrame) {
 	m, err := c.compose(ctx, f)
 	if err != nil {
-		c.complain(ctx, err.Error())
+		c.refuse(ctx, f.ID, err.Error())
 		return
 	}
 	receipt, err := c.site.opts.Inbox.Submit(ctx, transport.Submission{
@@ -240,13 +243,15 @@ func (c *client) message(ctx context.Context, f clientFrame) {
 	})
 	switch {
 	case errors.Is(err, transport.ErrUnknownRunner):
-		c.complain(ctx, fmt.Sprintf("Unknown agent '%s'", c.runner))
+		c.refuse(ctx, f.ID, fmt.Sprintf("Unknown agent '%s'", c.runner))
 	case errors.Is(err, transport.ErrBusy):
-		c.complain(ctx, "Too many messages are waiting. Please wait, or stop the running one.")
+		c.refuse(ctx, f.ID, "Too many messages are waiting. Please wait, or stop the running one.")
 	case err != nil:
-		c.fault(ctx, "submit", err)
+		c.fault(ctx, "submit", f.ID, err)
+	case receipt.Duplicate && f.ID != "":
+		_ = c.send(ctx, frame{Type: "ack", ID: f.ID})
 	case receipt.Outcome == transport.Commanded && receipt.Reply.Text != "":
-		c.say(ctx, receipt.Reply.Text)
+		c.say(ctx, f.ID, receipt.Reply.Text)
 	}
 }
 
@@ -301,11 +306,11 @@ func (c *client) command(ctx context.Context, f clientFrame) {
 		defer func() { <-c.busy }()
 		reply, err := c.site.opts.Inbox.Command(ctx, transport.Command{Conversation: c.conv, Verb: verb, From: person})
 		if err != nil {
-			c.fault(ctx, f.Action, err)
+			c.fault(ctx, f.Action, "", err)
 			return
 		}
 		if reply.Text != "" {
-			c.say(ctx, reply.Text)
+			c.say(ctx, "", reply.Text)
 		}
 	})
 }
@@ -319,27 +324,27 @@ func (c *client) answer(ctx context.Context, f clientFrame) {
 	case errors.Is(err, transport.ErrUnknownAsk):
 		c.complain(ctx, "This question is settled or has expired.")
 	case err != nil:
-		c.fault(ctx, "answer", err)
+		c.fault(ctx, "answer", "", err)
 	case reply.Text != "":
-		c.say(ctx, reply.Text)
+		c.say(ctx, "", reply.Text)
 	}
 }
 
-// say sends a line to this socket alone.
-func (c *client) say(ctx context.Context, text string) {
-	_ = c.send(ctx, frame{Type: "thread", Text: &text})
+// say sends a line to this socket alone; id is the message it answers, if any.
+func (c *client) say(ctx context.Context, id, text string) {
+	_ = c.send(ctx, frame{Type: "thread", ID: id, Text: &text})
 }
 
 // fault tells the page as much as it may know and the log the rest.
-func (c *client) fault(ctx context.Context, what string, err error) {
+func (c *client) fault(ctx context.Context, what, id string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	switch {
 	case errors.Is(err, transport.ErrClosing), errors.Is(err, transport.ErrNotAllowed):
-		c.complain(ctx, err.Error())
+		c.refuse(ctx, id, err.Error())
 	default:
 		c.site.log.Error("web socket", "channel", c.conv.Channel(), "doing", what, "error", err)
-		c.complain(ctx, "Something went wrong. The log has the details.")
+		c.refuse(ctx, id, "Something went wrong. The log has the details.")
 	}
 }

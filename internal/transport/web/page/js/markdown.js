@@ -36,6 +36,8 @@ const allowed = {
     "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "div", "span", "button", "input"],
   ALLOWED_ATTR: ["href", "title", "class", "type", "align", "start", "checked", "disabled", "tabindex", "target", "rel"],
   ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:|\/files\/|#)/i,
+  // These hold no address and are not judged as one.
+  ADD_URI_SAFE_ATTR: ["type", "align", "start", "tabindex", "checked", "disabled", "target", "rel"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
 };

@@ -16,7 +16,7 @@ export function fromHistory(history, pending = []) {
   let t = { ...emptyThread(), pending };
   t = applyAll(t, history.items.map(toFrame));
   t = { ...t, seq: history.seq };
-  if (history.running) t = onTurn(t, { turn: history.running }, (b) => (ended(b) ? b : { ...b, state: "running" }));
+  if (history.running) t = onTurn(t, { turn: history.running }, (b) => (ended(b) ? b : { ...b, state: "running", began: history.began }));
   return t;
 }
 
@@ -62,12 +62,23 @@ function aside(t, f) {
     case "ack":
       return { ...t, pending: t.pending.filter((m) => m.id !== f.id) };
     case "thread":
-      return repeats(t, f.text) ? t : flash(t, "info", f.text);
+      return f.id ? reply(t, f) : repeats(t, f.text) ? t : flash(t, "info", f.text);
     case "error":
       if (f.id && t.pending.some((m) => m.id === f.id)) return failPending(t, f.id, f.message);
       return flash(t, "error", f.message);
   }
   return t;
+}
+
+// reply puts the answer to a command that was a message below that message.
+function reply(t, f) {
+  if (t.pending.some((m) => m.id === f.id)) {
+    return { ...t, pending: t.pending.map((m) => (m.id === f.id ? { ...m, reply: f.text } : m)) };
+  }
+  const i = t.blocks.findLastIndex((b) => b.message?.id === f.id);
+  if (i < 0 || repeats(t, f.text)) return t;
+  const b = t.blocks[i];
+  return { ...t, blocks: t.blocks.with(i, { ...b, message: { ...b.message, reply: f.text } }) };
 }
 
 // repeats reports whether a line is the notice that stands last: the answer to a
@@ -114,10 +125,11 @@ function push(t, block) {
 // said puts a message where it belongs. One that this browser sent takes the
 // place of its copy among the pending ones.
 function said(t, f) {
-  const pending = t.pending.some((m) => m.id === f.id) ? t.pending.filter((m) => m.id !== f.id) : t.pending;
+  const sent = t.pending.find((m) => m.id === f.id);
+  const pending = sent ? t.pending.filter((m) => m !== sent) : t.pending;
   if (f.origin === "approval") t = settleAsks(t);
   t = pending === t.pending ? t : { ...t, pending };
-  const message = { id: f.id, from: f.from, text: f.text ?? "", files: f.files ?? [], at: f.at };
+  const message = { id: f.id, from: f.from, text: f.text ?? "", files: f.files ?? [], at: f.at, reply: sent?.reply };
   const key = f.id ? "m-" + f.id : keyOf("m", f, t);
   if (!f.turn) return push(t, { kind: "message", key, message, at: f.at });
   const known = t.blocks.findLastIndex((b) => b.turn === f.turn);
@@ -207,7 +219,7 @@ function end(b, f, state) {
     items = [...items, { kind: "text", text: rest, key, final: true }];
   }
   return {
-    ...b, items, state, status: "", made: (b.made ?? 0) + 1, usage: f.usage, finished: f.at,
+    ...b, items, state, status: "", began: b.began ?? f.began, made: (b.made ?? 0) + 1, usage: f.usage, finished: f.at,
     error: state === "failed" ? { message: f.message || "The turn failed.", code: f.code } : undefined,
   };
 }

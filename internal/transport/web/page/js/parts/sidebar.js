@@ -22,7 +22,7 @@ export const Sidebar = memo(function Sidebar({ threads, current, seen, running, 
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     return (threads ?? []).filter((t) => words.every((w) => (t.title || t.id).toLowerCase().includes(w)));
   }, [threads, filter]);
-  return html`<nav class="side" aria-label="Threads">
+  return html`<nav class="side" aria-label="List of threads">
     <div class="side-head">
       <a class="brand" href="#" onClick=${(e) => (e.preventDefault(), go(""))}><${Mark} size=${26} /><span>Iris</span></a>
       <button class="button ghost only-small" type="button" aria-label="Close the list of threads" onClick=${onClose}><${Icon} name="close" size=${18} /></button>

@@ -44,7 +44,7 @@ export function Thread({ client, data, loading, trouble, thread }) {
 
   const toEnd = (smooth) => {
     const s = scroller.current;
-    s.scrollTo({ top: s.scrollHeight, behavior: smooth ? "smooth" : "instant" });
+    s?.scrollTo({ top: s.scrollHeight, behavior: smooth ? "smooth" : "instant" });
   };
 
   // What grows (text, a picture, an opened card) keeps the end in view when the
@@ -101,7 +101,7 @@ const prompts = [
   ["search", "What is in this folder and how big is it?"],
   ["terminal", "run df -h"],
   ["file", "read notes.md"],
-  ["spark", "help"],
+  ["spark", "What can you do?"],
 ];
 
 function Empty({ client }) {

@@ -13,7 +13,8 @@ export const Tool = memo(function Tool({ call }) {
   const running = call.phase === "start";
   const failed = call.isError || call.phase === "lost";
   const { command, detail } = describe(call.args);
-  const result = call.phase === "lost" ? "interrupted by a restart" : (call.result ?? "").replace(/\s+$/, "");
+  const [title, kind] = names(call);
+  const result = call.phase === "lost" ? "ended without a result" : (call.result ?? "").replace(/\s+$/, "");
   const lines = result ? result.split("\n") : [];
   const body = Boolean(command || detail || lines.length);
   const shown = body && (open ?? true);
@@ -22,8 +23,8 @@ export const Tool = memo(function Tool({ call }) {
   return html`<section class=${"tool" + (running ? " running" : failed ? " failed" : " ok")} aria-label=${"Tool " + call.name}>
     <button class="tool-head" type="button" disabled=${!body} aria-expanded=${shown ? "true" : "false"} aria-controls=${id} onClick=${() => setOpen(!shown)}>
       <span class="tool-icon"><${Icon} name=${toolIcon(call.name)} size=${15} /></span>
-      <span class="tool-label" dir="auto">${call.label || call.name}</span>
-      <span class="tool-name">${call.name}</span>
+      <span class="tool-label" dir="auto">${title}</span>
+      <span class="tool-name">${kind}</span>
       <${State} call=${call} running=${running} failed=${failed} />
       ${body && html`<span class="tool-chevron"><${Icon} name="chevron" size=${14} /></span>`}
     </button>
@@ -49,6 +50,14 @@ function State({ call, running, failed }) {
 function Elapsed({ since }) {
   const s = Math.floor((useNow(1000) - since) / 1000);
   return s >= 1 ? html`<span aria-hidden="true">${duration(s * 1000)}</span>` : null;
+}
+
+// names are what a card is headed with: what the model calls the call, and the
+// tool. A tool of an MCP server has both names in one.
+function names({ name = "", label }) {
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
+  if (label && label !== name) return [label, server ? server + " " + tool : name];
+  return server ? [tool, server] : [name, ""];
 }
 
 // describe shows a command as one, and other arguments by name. The label that

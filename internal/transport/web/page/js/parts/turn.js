@@ -28,6 +28,7 @@ function Turn({ block, thread }) {
   return html`<article class=${"block turn " + block.state} data-turn=${block.turn} aria-busy=${over ? "false" : "true"}>
     ${block.message && html`<${Said} message=${block.message} thread=${thread} waiting=${block.state === "waiting"} />`}
     <div class="answer">
+      ${block.runner && block.runner !== "native" && html`<span class="answer-from" dir="auto">${block.runner}</span>`}
       ${block.items.map((i) => html`<${Item} key=${i.key} item=${i} over=${over} last=${i === block.items.at(-1)} />`)}
       ${block.state === "running" && html`<${Working} block=${block} />`}
       ${block.error && html`<${Failure} error=${block.error} />`}
@@ -87,6 +88,7 @@ function Said({ message, thread, waiting, children }) {
     ${message.files.length > 0 && html`<div class="said-files">${message.files.map((f) => html`<${Attached} key=${f.local} file=${f} thread=${thread} />`)}</div>`}
     ${message.text && html`<div class="bubble" dir="auto" title=${clock(message.at)}>${message.text}</div>`}
     ${waiting && html`<span class="said-note"><${Icon} name="clock" size=${13} /> Waiting for its turn</span>`}
+    ${message.reply && html`<p class="said-reply" role="status" dangerouslySetInnerHTML=${{ __html: line(plain(message.reply)) }}></p>`}
     ${children}
   </div>`;
 }
@@ -112,7 +114,8 @@ function Working({ block }) {
   const last = block.items.at(-1);
   const tool = last?.kind === "tool" && last.phase === "start";
   const s = Math.floor((now - Date.parse(block.began ?? block.at)) / 1000);
-  const what = block.status || (tool ? "Running" : last?.kind === "text" && last.partial ? "Writing" : "Thinking");
+  const asked = block.items.some((i) => i.kind === "ask" && !i.settled);
+  const what = asked ? "Waiting for your answer" : block.status || (tool ? "Running" : last?.kind === "text" && last.partial ? "Writing" : "Thinking");
   return html`<div class="working" role="status"><span class="pulse" aria-hidden="true"><i></i><i></i><i></i></span>
     <span class="working-text" dir="auto">${what.replace(/(\.{3}|…)$/, "")}…</span>${s >= 3 && html`<span class="working-time" aria-hidden="true">${duration(s * 1000)}</span>`}</div>`;
 }
