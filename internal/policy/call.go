@@ -180,6 +180,9 @@ func (s *shell) run(argv []string) tri {
 	s.r.depth++
 	defer func() { s.r.depth-- }()
 	name := argv[0]
+	if name == string(anySet) {
+		name = "["
+	}
 	if s.r.trace != nil && name == "argv" {
 		s.r.trace(argv[1:])
 		return yes

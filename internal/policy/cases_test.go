@@ -85,3 +85,17 @@ func TestSharedCases(t *testing.T) {
 		t.Errorf("%d arguable cases judged otherwise, want at most 1", arguable)
 	}
 }
+
+// TestOwnCases covers every gap that the specification lists.
+func TestOwnCases(t *testing.T) {
+	j := testJudge(t)
+	cases := readCases(t, "own.jsonl")
+	if len(cases) < 250 {
+		t.Errorf("%d cases, want at least 250", len(cases))
+	}
+	for _, c := range cases {
+		if v := c.judge(j); v.Decision != c.Want || v.Decision != Allow && v.Rule != c.Rule {
+			t.Errorf("%q = %v (%s: %s), want %s (%s): %s", c.Command, v.Decision, v.Rule, v.Reason, c.Want, c.Rule, c.Why)
+		}
+	}
+}

@@ -67,7 +67,8 @@ func (s *shell) codeString(lang string, q quoted, skeleton string, modes bool) {
 		return
 	}
 	last := q.callee[strings.LastIndexByte(q.callee, '.')+1:]
-	quiet := oneOf(q.callee, quietCalls) || oneOf(last, quietCalls)
+	fileWrite := oneOf(q.callee, "File.write IO.write File.binwrite")
+	quiet := !fileWrite && (oneOf(q.callee, quietCalls) || oneOf(last, quietCalls))
 	if containsWord(skeleton, codeCalls) && !quiet {
 		if schemeOf(q.value) > 0 {
 			s.url(q.value)
@@ -82,7 +83,7 @@ func (s *shell) codeString(lang string, q quoted, skeleton string, modes bool) {
 	if containsWord(skeleton, codeOpens) && !quiet {
 		s.note(effect{kind: readFile, path: p})
 	}
-	writes := modes || containsWord(skeleton, codeWrites) || lang == "awk" && q.before == '>'
+	writes := modes || fileWrite || containsWord(skeleton, codeWrites) || lang == "awk" && q.before == '>'
 	if writes && !quiet && q.value[0] == '/' {
 		s.note(effect{kind: writeFile, path: p})
 	}

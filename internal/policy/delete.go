@@ -91,7 +91,7 @@ func (q *search) found(start string) []string {
 	dir := strings.TrimRight(start, "/")
 	var out []string
 	for _, n := range q.names {
-		out = append(out, dir+"/"+someText+"/"+n)
+		out = append(out, dir+"/"+n, dir+"/"+someText+"/"+n)
 	}
 	if len(q.names) > 0 {
 		return out

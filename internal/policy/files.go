@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -46,7 +47,7 @@ func (s *shell) files(name string, args []string) bool {
 		if oneOf(name, touchOnly) {
 			s.touches(args)
 			if name == "ls" {
-				s.print(listed(args))
+				s.print(s.listed(args))
 			}
 			return true
 		}
@@ -55,13 +56,20 @@ func (s *shell) files(name string, args []string) bool {
 	return true
 }
 
-// listed is what "ls -d" prints of its operands.
-func listed(args []string) string {
+// listed is what ls prints: its operands with -d; else only those that are
+// secret files are surely no directories.
+func (s *shell) listed(args []string) string {
 	l := grammar{short: "ITw"}.split(args)
-	if !l.has("d") {
-		return someText
+	if l.has("d") {
+		return strings.Join(l.operands, "\n") + "\n"
 	}
-	return strings.Join(l.operands, "\n") + "\n"
+	text := ""
+	for _, o := range l.operands {
+		if s.r.j.secretName(baseName(o)) != "" {
+			text += o + "\n"
+		}
+	}
+	return text + someText
 }
 
 func (s *shell) remove(args []string) {
@@ -254,6 +262,8 @@ func (s *shell) permissions(name string, args []string) {
 	case name == "setfacl":
 		l = grammar{short: "mxMX", long: " modify remove "}.split(args)
 		operands = l.operands
+	case name == "chattr":
+		operands = slices.DeleteFunc(operands, func(o string) bool { return hasAny(o[:min(1, len(o))], "+=") })
 	case !l.has("reference") && len(operands) > 0:
 		operands = operands[1:]
 	}

@@ -122,7 +122,7 @@ func (j *Judge) judge(command string, env []string, cwd string, trace func([]str
 	}
 	r := &run{j: j, env: env, verdict: Verdict{Decision: Allow}, trace: trace}
 	s := r.start(cwd)
-	s.script(bare(command))
+	s.top(bare(command))
 	return r.verdict
 }
 

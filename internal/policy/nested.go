@@ -116,7 +116,10 @@ func (s *shell) parallel(args []string) {
 	l := grammar{short: "jaIndNCLmP", long: " jobs arg-file delay timeout joblog results colsep max-args retries sshlogin workdir tmpdir halt load memfree ", first: true}.split(args)
 	argv := l.operands
 	var items []string
-	if i := slices.IndexFunc(argv, func(a string) bool { return oneOf(a, "::: :::+ ::::") }); i >= 0 {
+	if f, ok := l.value("a", "arg-file"); ok {
+		s.reads([]string{f})
+		items = []string{someText}
+	} else if i := slices.IndexFunc(argv, func(a string) bool { return oneOf(a, "::: :::+ ::::") }); i >= 0 {
 		if argv[i] == "::::" {
 			s.reads(argv[i+1:])
 			items = []string{someText}

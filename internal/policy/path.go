@@ -201,7 +201,7 @@ func (r *run) precious(p string, recursive, filtered bool) string {
 	}
 	depth := strings.Count(p, "/")
 	first, rest := component(p)
-	if depth == 1 && first != "tmp" && (!isGlob(first) || globOfFirst(first)) {
+	if depth == 1 && first != "tmp" && (!isGlob(first) && !hasAny(first, "*?[") || isGlob(first) && globOfFirst(first)) {
 		return "the top-level directory " + show(p)
 	}
 	if filtered {

@@ -24,6 +24,9 @@ func (s *shell) program(name string, args []string) tri {
 	case "find":
 		s.findFiles(args)
 		return maybe
+	case "gh", "glab", "hub":
+		s.forge(args)
+		return maybe
 	case "tee":
 		s.tee(args)
 		return maybe
@@ -69,7 +72,7 @@ func (s *shell) operatorRule(m Match, d Decision, name string, args []string) {
 
 // mentionOnly are programs whose operands are words, not files.
 const mentionOnly = "logger notify-send wall say cowsay figlet banner man info help apropos whatis tldr apt apt-get apt-cache aptitude dnf yum apk brew dpkg rpm snap flatpak" +
-	" whereis locate plocate mlocate fd fdfind sleep kill pkill pgrep killall id groups hostname expr bc getent host nslookup dig whois iptables ip6tables nft ufw firewall-cmd ip route ipset sysctl tcpdump ss netstat conntrack loginctl timedatectl journalctl dmesg gh glab hub jira slack task cal date factor printenv seq uname uptime"
+	" whereis locate plocate mlocate fd fdfind sleep kill pkill pgrep killall id groups hostname expr bc getent host nslookup dig whois iptables ip6tables nft ufw firewall-cmd ip route ipset sysctl tcpdump ss netstat conntrack loginctl timedatectl journalctl dmesg jira slack task cal date factor printenv seq uname uptime"
 
 // touchOnly are programs that do not look into the files they name.
 const touchOnly = "ls dir vdir stat test [ du df exa eza lsd tree mkdir rmdir unlink lsattr getfacl which type namei fuser lsof inotifywait mountpoint"
@@ -138,6 +141,7 @@ func (s *shell) operand(a string) {
 	if !hasAny(a, "=,:@;") {
 		return
 	}
+	s.candidate(a[:strings.IndexAny(a, "=,:@;")])
 	for rest := a; ; {
 		i := strings.IndexAny(rest, "=,:@;")
 		if i < 0 {
@@ -220,4 +224,25 @@ func (s *shell) writes(paths []string) {
 			s.note(effect{kind: writeFile, path: s.path(p)})
 		}
 	}
+}
+
+// forge judges gh and its like: titles and texts are words, files are files.
+func (s *shell) forge(args []string) {
+	l := grammar{short: "tbmnRlaBHqsFfe", long: " title body notes message repo label assignee base head search query milestone project reviewer jq template field raw-field body-file notes-file env-file file env "}.split(args)
+	for _, o := range l.options {
+		switch o.name {
+		case "F", "field":
+			_, v, ok := strings.Cut(o.value, "=@")
+			if !ok {
+				v = o.value
+			}
+			s.candidate(v)
+		case "f", "body-file", "notes-file", "env-file", "file":
+			s.candidate(o.value)
+		}
+	}
+	if len(l.operands) > 1 && oneOf(l.operands[0], "gist release") {
+		s.operands(l.operands[2:])
+	}
+	s.print(someText)
 }

@@ -274,7 +274,7 @@ func (s *shell) operandsOr(operands []string, change func(string) string) {
 
 // through passes text on; that less of it may come out does not matter.
 func (s *shell) through(name string, args []string) {
-	short := map[string]string{"head": "nc", "tail": "ncs", "sort": "kotSTk", "uniq": "fsw", "fold": "w", "fmt": "w", "column": "tsco", "shuf": "ino", "strings": "nte", "iconv": "fto", "nl": "bdfhilnsvw", "less": "bhjkoOpPtTxyz"}[name]
+	short := map[string]string{"head": "nc", "tail": "ncs", "sort": "kotSTk", "uniq": "fsw", "fold": "w", "fmt": "w", "column": "sco", "shuf": "ino", "strings": "nte", "iconv": "fto", "nl": "bdfhilnsvw", "less": "bhjkoOpPtTxyz"}[name]
 	l := grammar{short: short, long: " output key lines bytes field-separator from-code to-code "}.split(args)
 	if o, ok := l.value("o", "output"); ok {
 		s.note(effect{kind: writeFile, path: s.path(o)})
