@@ -126,7 +126,14 @@ func (m *merge) message() error {
 	if msg.At == 0 {
 		msg.At = m.e.At
 	}
+	msg.entry = m.e.Seq
 	m.s.Log = m.s.Log.Append(msg)
+	if m.b.Release != "" {
+		m.s.Statements = slices.Clone(m.s.Statements)
+		for i := range m.s.Statements {
+			m.s.Statements[i].Posted = m.s.Statements[i].Posted || m.s.Statements[i].ID == m.b.Release
+		}
+	}
 	m.s.Spoken = maps.Clone(m.s.Spoken)
 	m.s.Spoken[msg.Author]++
 	if msg.Author == principal.Iris {
@@ -251,7 +258,7 @@ func (m *merge) choice() error {
 		}
 		in.Count++
 		in.Bits += m.b.Bits
-		in.ReadTo = m.b.To
+		in.ReadTo, in.Choice = m.b.To, m.e.Seq
 	})
 	return nil
 }

@@ -172,6 +172,22 @@ func (s State) Find(ref string) (release.Release, bool) {
 	return release.Release{}, false
 }
 
+// Sources returns the entries of the public lines after line from, and of what
+// the board and the statements came from last: what a beat at the level of the
+// room has read.
+func (s State) Sources(from uint64) (out []uint64) {
+	if s.board > 0 {
+		out = append(out, s.board)
+	}
+	for _, st := range s.Statements {
+		out = append(out, st.entry)
+	}
+	for _, m := range s.Log.Since(from) {
+		out = append(out, m.entry)
+	}
+	return out
+}
+
 // Granted lists the releases that may be carried now, as "owner/id", sorted.
 func (s State) Granted() (out []string) {
 	ticks := open.Open(s.inner).Ticks

@@ -22,10 +22,11 @@ func (m *merge) items() error {
 	for _, p := range d.Items[:min(len(d.Items), MaxOpenItems)] {
 		m.patch(p)
 	}
-	if s := clip(d.Summary, 4*MaxField); s != "" {
+	if s := clip(d.Summary, MaxSummary); s != "" {
 		m.s.Summary, m.s.SummaryTo = s, d.To
 	}
 	m.s = m.s.withInner(func(in *Inner) { in.RoomTo = max(in.RoomTo, d.To) })
+	m.s.board = m.e.Seq
 	m.archive()
 	return nil
 }
@@ -73,6 +74,16 @@ func (m *merge) patch(p ItemPatch) {
 		}
 	}
 	it.Rev++
+	size := it.size()
+	for _, o := range m.s.Items {
+		if !o.Archived && o.ID != it.ID {
+			size += o.size()
+		}
+	}
+	if size > MaxBoard {
+		m.drop("items", "the board is full")
+		return
+	}
 	m.publish(it)
 }
 

@@ -74,3 +74,25 @@ func (l Log) Set(m Message) (Log, bool) {
 	}
 	return l, false
 }
+
+// LineOf returns the number of the line at hand that entry made, or 0.
+func (s State) LineOf(entry uint64) uint64 {
+	for _, part := range [][]Message{s.Log.cur, s.Log.old} {
+		for i := len(part) - 1; i >= 0; i-- {
+			if part[i].entry == entry {
+				return part[i].Seq
+			}
+		}
+	}
+	return 0
+}
+
+// Skip returns s behind an erased entry: it changes nothing, but a line keeps
+// its number.
+func (s State) Skip(seq uint64, k Kind) State {
+	s.Seq = seq
+	if k == KMessage {
+		s.Log = s.Log.Append(Message{Deleted: true, entry: seq})
+	}
+	return s
+}

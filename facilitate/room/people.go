@@ -173,7 +173,9 @@ func (m *merge) statement() error {
 	for id, box := range m.s.files {
 		for _, r := range open.Open(box).Releases {
 			if r.State == release.Delivered && r.Statement == st.ID && r.Hash == flow.Hash(st.Wording) && (st.By == "" || st.By == id && r.Attribution == release.Named) {
-				m.s.Statements = append(slices.Clone(m.s.Statements), *st)
+				released := *st
+				released.entry, released.Posted = m.e.Seq, false
+				m.s.Statements = append(slices.Clone(m.s.Statements), released)
 				m.s.Statements = m.s.Statements[max(0, len(m.s.Statements)-MaxStatements):]
 				return nil
 			}

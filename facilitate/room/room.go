@@ -23,17 +23,19 @@ import (
 // Bounds on what is kept. They also bound what a prompt can hold.
 const (
 	MaxOpenItems  = 24
-	MaxLabel      = 160
-	MaxField      = 600
-	MaxOptions    = 24
+	MaxLabel      = 120
+	MaxField      = 400
+	MaxOptions    = 16
 	MaxLine       = 8000
-	MaxFacet      = 800
+	MaxFacet      = 400
 	MaxShifts     = 50
 	MaxThread     = 200
 	MaxThoughts   = 50
-	MaxRegards    = 32
-	MaxStatements = 64
+	MaxRegards    = 12
+	MaxStatements = 20
 	MaxReleases   = 16
+	MaxBoard      = 24_000 // bytes of all items on the board; a prompt always holds it whole
+	MaxSummary    = 2_000
 	keptClosed    = 8
 )
 
@@ -48,6 +50,7 @@ type Message struct {
 	External string       `json:"externalId,omitempty"`
 	Edited   bool         `json:"edited,omitempty"`
 	Deleted  bool         `json:"deleted,omitempty"`
+	entry    uint64       // journal entry; no view shows it
 }
 
 // An Option is an element of a list field and who proposed it in public.
@@ -95,6 +98,21 @@ func (i *Item) lists() map[string][]string {
 	return out
 }
 
+// size is about how many bytes the item takes in a prompt.
+func (i *Item) size() int {
+	n := len(i.ID)
+	for k, v := range i.Fields {
+		n += len(k) + len(v) + 24
+	}
+	for k, v := range i.Lists {
+		n += len(k)
+		for _, o := range v {
+			n += len(o.Label) + 24
+		}
+	}
+	return n
+}
+
 func (i *Item) clone() *Item {
 	c := *i
 	c.Fields, c.Evidence, c.Result = maps.Clone(i.Fields), maps.Clone(i.Evidence), maps.Clone(i.Result)
@@ -112,6 +130,8 @@ type Statement struct {
 	ID      string       `json:"id"`
 	Wording string       `json:"wording"`
 	By      principal.ID `json:"by,omitempty"`
+	Posted  bool         `json:"posted,omitempty"`
+	entry   uint64
 }
 
 // Public is the part of the state that everybody in the room may know. Its
@@ -127,6 +147,7 @@ type Public struct {
 	Summary    string // by a room-level beat, of lines that left the window
 	SummaryTo  uint64
 	Reactions  map[uint64][]string
+	board      uint64 // entry that changed the board last
 }
 
 // Item returns the item of that id, or nil.
@@ -236,8 +257,9 @@ type Inner struct {
 	LastPost uint64  // public line of her last post
 	Posts    []int64 // times of posts within the hour
 	Ticks    int
-	ReadTo   uint64 // entry the last self-level beat had read
+	ReadTo   uint64 // public line the last self-level beat had read
 	RoomTo   uint64 // public line the last room-level beat had read
+	Choice   uint64 // entry of the last choice
 	Policy   string // name of the policy last journaled
 	seen     [4][]string
 }

@@ -23,8 +23,9 @@ var trusted = map[string]string{
 	"mind/offline":   "is a model",
 	"mind/adversary": "is a model that means harm",
 	"mind/script":    "is a model that replays",
+	"mind":           "names the box of a file in the contract",
 	"beat":           "decodes what a model wrote, at the level it was written",
-	"tool":           "carries a text to the one person it is for",
+	"tool":           "reads the guard state, which is self-level, to say when to be quiet",
 	".":              "is the engine",
 }
 
