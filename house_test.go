@@ -52,6 +52,7 @@ var plan = []row{
 	{"internal/session", "conversations at rest", list("chat", "turn", "journal")},
 	{"internal/skill", "skills, constitution and memory", list("chat")},
 	{"internal/route", "message and snapshot to decision", list("chat", "turn", "transport")},
+	{"internal/approval", "commands that wait for a person", list("chat", "turn", "transport")},
 	{"internal/delivery", "what Iris says by herself", list("chat", "turn", "journal", "transport")},
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},

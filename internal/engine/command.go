@@ -182,6 +182,9 @@ func (e *Engine) reset(conv chat.Address) (transport.Reply, *task, error) {
 				return line, errors.Join(err, e.Notice(context.Background(), conv, line))
 			}
 		}
+		if e.opts.Hooks.Cleared != nil {
+			e.opts.Hooks.Cleared(conv)
+		}
 		_, err := e.record(context.Background(), conv, "", turn.Record{Notice: &turn.Notice{Text: saidCleared, At: e.opts.Now(), Reset: true}})
 		return saidCleared, err
 	})

@@ -64,6 +64,11 @@ type Options struct {
 	Verbose func(ctx context.Context, conv chat.Address, argument string) (string, error)
 	// Answer settles a question. Nil: there are none, transport.ErrUnknownAsk.
 	Answer func(context.Context, transport.Answer) (transport.Reply, error)
+	// Settle looks whether a message answers a question that was put in conv. It
+	// is asked about what a proven person says there that is no command, once
+	// per message, and returns nil if it is no answer. It must be quick. Nil:
+	// words answer nothing.
+	Settle func(conv chat.Address, m chat.Message) *Settlement
 
 	// MaxWaiting is how many turns may wait in a lane besides the running one:
 	// 5.
@@ -94,6 +99,8 @@ type Hooks struct {
 	TurnStarted func(TurnInfo)
 	// TurnEnded is called once per turn, after its terminal event is on disk.
 	TurnEnded func(TurnInfo)
+	// Cleared is called when the context of a conversation was cleared.
+	Cleared func(chat.Address)
 	// Panicked is called when a runner panicked, before TurnEnded.
 	Panicked func(TurnInfo)
 }

@@ -42,6 +42,9 @@ func (e *Engine) Submit(ctx context.Context, s transport.Submission) (transport.
 		s.Message.At = e.opts.Now()
 	}
 	d := route.Decide(s, e.opts.Snapshot(s.Address))
+	if settled, r, err := e.answered(ctx, s, d); settled {
+		return r, err
+	}
 	switch d.Kind {
 	case route.Ignore:
 		return transport.Receipt{Outcome: transport.Ignored}, nil
@@ -56,7 +59,7 @@ func (e *Engine) Submit(ctx context.Context, s transport.Submission) (transport.
 	if d.Prompt != "" {
 		s.Message.Prompt = d.Prompt
 	}
-	return e.accept(ctx, s, d)
+	return e.accept(ctx, s, d, nil)
 }
 
 // commanded logs a command, so that its repeat is known as one, and acts on it.
@@ -91,8 +94,15 @@ func (e *Engine) identify(addr chat.Address, m *chat.Message, id turn.ID) (key s
 	return "msg:" + addr.Channel() + ":" + m.ID, nil
 }
 
-// accept opens a turn.
-func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Decision) (transport.Receipt, error) {
+// accept opens a turn. a, when not nil, is told whether a new one was: when its
+// message is on disk, and before it can run.
+func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Decision, a *Settlement) (r transport.Receipt, err error) {
+	taken := false
+	defer func() {
+		if !taken {
+			a.done(false)
+		}
+	}()
 	if err := checkAddress(d.Conversation); err != nil {
 		return transport.Receipt{}, err
 	}
@@ -116,7 +126,7 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 	if t.id == "" {
 		t.id = turn.NewID()
 	}
-	t.accepted = turn.Accepted{Message: s.Message, Origin: s.Origin, Runner: d.Runner}
+	t.accepted = turn.Accepted{Message: s.Message, Origin: s.Origin, Runner: d.Runner, Answers: a.question()}
 	if err := e.reserve(l, t); errors.Is(err, errTaken) {
 		r, _, err := e.known(ctx, "", t.id, d.Conversation)
 		return r, err
@@ -148,6 +158,8 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 		e.lose(t, err)
 		return transport.Receipt{}, err
 	}
+	taken = true
+	a.done(true)
 	close(t.ready)
 	return receipt, nil
 }

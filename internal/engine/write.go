@@ -156,6 +156,17 @@ func (e *Engine) Notice(ctx context.Context, conv chat.Address, text string) err
 	return err
 }
 
+// NoticeOnce is Notice for a line that must not be said twice: key names it, for
+// ever as far as the journal remembers.
+func (e *Engine) NoticeOnce(ctx context.Context, conv chat.Address, key, text string) error {
+	_, err := e.record(ctx, conv, "notice:"+key, turn.Record{Notice: &turn.Notice{Text: text, At: e.opts.Now()}})
+	var dup *journal.DuplicateError
+	if errors.As(err, &dup) {
+		return e.sync()
+	}
+	return err
+}
+
 // Save keeps a runner's state outside of a turn, as Sink.Checkpoint does inside
 // one. A manual compaction uses it.
 func (e *Engine) Save(ctx context.Context, conv chat.Address, state any) error {

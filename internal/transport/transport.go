@@ -58,6 +58,11 @@ type Submission struct {
 	// Mention, Direct and Reply tell how the message was addressed: by name, in
 	// a private chat, inside a thread.
 	Mention, Direct, Reply bool
+	// Proven says that the transport knows who the author is (a login, a signed
+	// platform event, the operator's token), so that the words may answer a
+	// question that was put to people. A sender that anybody can imitate, as in
+	// an e-mail, is not proven.
+	Proven bool
 }
 
 // A Receipt says what became of a submission.
@@ -111,6 +116,8 @@ type Reply struct {
 	Text string
 	// Running reports that a turn was running when the command came.
 	Running bool
+	// Turn is the turn that an answer started.
+	Turn turn.ID
 }
 
 // An Answer settles a question.

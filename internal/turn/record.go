@@ -31,6 +31,9 @@ type Accepted struct {
 	Message chat.Message `json:"message"`
 	Origin  Origin       `json:"origin"`
 	Runner  string       `json:"runner"`
+	// Answers is the id of the question that the message answers; the origin is
+	// FromApproval then.
+	Answers string `json:"answers,omitempty"`
 }
 
 // Begun marks an attempt.

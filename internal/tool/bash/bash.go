@@ -131,10 +131,11 @@ func (b *Bash) Call(ctx context.Context, call tool.Call) tool.Result {
 		return tool.Fail("Command aborted")
 	}
 	env := b.opts.Env(call.Request)
-	if refusal := b.gate(ctx, call, command, env); refusal != "" {
+	by, refusal := b.gate(ctx, call, command, env)
+	if refusal != "" {
 		return tool.Fail(tool.Valid(refusal))
 	}
-	return b.run(ctx, call, sandbox.Command{
+	return b.run(ctx, call, by, sandbox.Command{
 		Conversation: call.Request.Conversation,
 		Script:       command,
 		Dir:          b.opts.Dir,
@@ -143,32 +144,33 @@ func (b *Bash) Call(ctx context.Context, call tool.Call) tool.Result {
 	})
 }
 
-// gate returns why the command may not run, or "" if it may.
-func (b *Bash) gate(ctx context.Context, call tool.Call, command string, env []string) string {
+// gate returns why the command may not run, or "" if it may; by is then who
+// confirmed it, "" if nobody had to.
+func (b *Bash) gate(ctx context.Context, call tool.Call, command string, env []string) (by, refusal string) {
 	if b.opts.PolicyOff {
-		return ""
+		return "", ""
 	}
 	v := b.opts.Judge.Command(command, env, b.opts.Dir)
 	entry := b.entry(call, command)
 	entry.Rule = v.Rule
 	switch v.Decision {
 	case policy.Allow:
-		return ""
+		return "", ""
 	case policy.Confirm:
 		answer := b.hold(ctx, call, command, v)
 		if answer.Allowed {
 			entry.Decision, entry.By = audit.Confirmed, answer.By
 			b.opts.Audit.Append(entry)
-			return ""
+			return answer.By, ""
 		}
 		entry.Decision = audit.ConfirmationRequired
 		b.opts.Audit.Append(entry)
-		return answer.Text
+		return "", answer.Text
 	}
 	// Deny, and whatever a judge says that this tool does not know.
 	entry.Decision = audit.Denied
 	b.opts.Audit.Append(entry)
-	return fmt.Sprintf("Command refused by bash policy: %s. This command cannot be run. "+
+	return "", fmt.Sprintf("Command refused by bash policy: %s. This command cannot be run. "+
 		"Do it without that part, or tell the user what you need and why; do not look for another spelling.", v.Reason)
 }
 
@@ -185,13 +187,14 @@ func (b *Bash) hold(ctx context.Context, call tool.Call, command string, v polic
 }
 
 // run runs a command that passed the gates, records it and words the result.
-func (b *Bash) run(ctx context.Context, call tool.Call, cmd sandbox.Command) tool.Result {
+func (b *Bash) run(ctx context.Context, call tool.Call, by string, cmd sandbox.Command) tool.Result {
 	output := b.opts.Outputs.Capture(cmd.Conversation)
 	defer output.Close()
 	cmd.Stdout, cmd.Stderr = output.Stdout(), output.Stderr()
 	exit, err := b.opts.Sandbox.Run(ctx, cmd)
 
 	entry := b.entry(call, cmd.Script)
+	entry.By = by
 	entry.Decision, entry.DurationMS = audit.Executed, exit.Duration.Milliseconds()
 	if err == nil && !exit.TimedOut && !exit.Aborted {
 		entry.ExitCode = &exit.Code
