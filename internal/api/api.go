@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/journal"
@@ -70,6 +71,9 @@ type Options struct {
 	// Runners lists who may answer a session. nil or an empty list: names are
 	// not checked here.
 	Runners func() []string
+	// Approvals lists the commands that wait for a person; *approval.Book does.
+	// Answers go to the Engine. nil: none wait.
+	Approvals Approvals
 	// MCP is the answer of GET /mcp/status. nil: no servers.
 	MCP func(ctx context.Context) (any, error)
 	// Post puts a text into a chat channel and returns the thread it started.
@@ -125,6 +129,12 @@ type Files interface {
 	CheckFiles(conv chat.Address, locals []string) ([]chat.File, error)
 	// OpenFile opens a file below the workspace, never one of Iris's own state.
 	OpenFile(local string) (*os.File, error)
+}
+
+// Approvals lists the questions that wait for an answer, oldest first; those of
+// one conversation unless conv is zero.
+type Approvals interface {
+	List(conv chat.Address) []approval.Question
 }
 
 // Records reads the turn journal. A journal.Journal is one.

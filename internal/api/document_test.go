@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/iris-operator/iris/internal/approval"
+	"github.com/iris-operator/iris/internal/engine"
 )
 
 // document is as much of an OpenAPI document as the tests look at.
@@ -190,7 +193,12 @@ func (k *kept) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 // Every answer that is shown here must be as documented, and every documented
 // success is shown.
 func TestAnswersFollowTheDocument(t *testing.T) {
+	book, err := approval.New(approval.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := openHouse(t, func(o *Options) {
+		o.Engine, o.Approvals = answering{o.Engine.(*engine.Engine), book}, book
 		o.Post = func(context.Context, string, string) (string, error) { return "1.2", nil }
 		o.Ready = func(context.Context) []Check { return []Check{{Name: "journal", OK: true}} }
 		o.About = func() About { return About{Version: "1", Model: "m"} }
@@ -225,6 +233,11 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "POST", "/sessions/email-inbound", `{"from":"a@b.c","text":"x"}`)
 	h.want(200, "POST", "/upload?channel=WEBUI-t", "x", "X-Filename", "b.txt")
 	h.until("event answered", func() bool { return len(h.engine.Conversations()) == 0 })
+	ask := hold(t, book, "WEBUI-t", "rm -rf /a")
+	h.want(200, "GET", "/approvals", "")
+	h.want(200, "GET", "/page/threads/t/history", "")
+	h.want(200, "POST", "/approvals/"+ask.ID, `{"answer":"no"}`)
+	h.until("answer answered", func() bool { return len(h.engine.Conversations()) == 0 })
 	for _, path := range []string{"/health", "/readyz", "/openapi.json", "/mcp/status", "/agents", "/channels", "/sessions", base, base + "/history", "/page/threads",
 		"/page/threads/t/history", "/page/threads/SESSION-" + id + "/history", "/page/status?thread=t", "/files/" + strings.Replace(local, "/attachments", "", 1)} {
 		h.want(200, "GET", path, "")

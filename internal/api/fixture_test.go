@@ -57,6 +57,7 @@ type script struct {
 	begun   chan string              // names of holds that began
 	resets  []chat.Address
 	compact error // of Compact
+	asks    *turn.Ask
 }
 
 func (s *script) Run(ctx context.Context, req turn.Request, sink turn.Sink) error {
@@ -96,6 +97,13 @@ func (s *script) Run(ctx context.Context, req turn.Request, sink turn.Sink) erro
 			}
 		}
 		return sink.Emit(turn.Event{Kind: turn.Final, Text: "the answer", Usage: &turn.Usage{Model: "m", Input: 10, Output: 2, Cost: 0.5, Calls: 1, Context: 12, Window: 100}})
+	case "ask":
+		s.mu.Lock()
+		ask := s.asks
+		s.mu.Unlock()
+		if err := sink.Emit(turn.Event{Kind: turn.AskFor, Ask: ask}); err != nil {
+			return err
+		}
 	case "silent":
 		return sink.Emit(turn.Event{Kind: turn.Final, Text: "[SILENT] nothing", Silent: true})
 	case "model":
@@ -125,6 +133,12 @@ func (s *script) Reset(_ context.Context, conv chat.Address) error {
 	defer s.mu.Unlock()
 	s.resets = append(s.resets, conv)
 	return nil
+}
+
+func (s *script) ask(a *turn.Ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asks = a
 }
 
 func (s *script) release(name string) {

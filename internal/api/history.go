@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
+	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/session"
@@ -47,6 +49,8 @@ type shown struct {
 	// Of a message that began a turn.
 	Origin turn.Origin `json:"origin,omitempty"`
 	Runner string      `json:"runner,omitempty"`
+	// Answers is the id of the question that a message answers.
+	Answers string `json:"answers,omitempty"`
 
 	Text     string      `json:"text,omitempty"`
 	Partial  bool        `json:"partial,omitempty"` // text that is still growing
@@ -55,6 +59,7 @@ type shown struct {
 	Title    string      `json:"title,omitempty"`
 	URL      string      `json:"url,omitempty"`
 	Ask      *turn.Ask   `json:"ask,omitempty"`
+	Settled  bool        `json:"settled,omitempty"` // the question waits no longer
 	Error    string      `json:"error,omitempty"`
 	Code     turn.Code   `json:"code,omitempty"`
 	Silent   bool        `json:"silent,omitempty"`
@@ -105,7 +110,34 @@ func (s *Server) history(ctx context.Context, conv chat.Address) (history, error
 		older = append(older, lineShown(l))
 	}
 	b.out.Items = append(older, b.out.Items...)
+	s.addAsks(&b.out, conv)
 	return b.out, nil
+}
+
+// addAsks marks the questions that no longer wait, and adds those that do and
+// whose records are no longer kept.
+func (s *Server) addAsks(h *history, conv chat.Address) {
+	open := map[string]approval.Question{}
+	for _, q := range s.waiting(conv) {
+		open[q.ID] = q
+	}
+	last := map[string]int{} // a question may be shown by several turns
+	for i, it := range h.Items {
+		if it.Ask != nil {
+			h.Items[i].Settled = true
+			last[it.Ask.ID] = i
+		}
+	}
+	var lost []shown
+	for id, q := range open {
+		if i, ok := last[id]; ok {
+			h.Items[i].Settled = false
+			continue
+		}
+		lost = append(lost, shown{Type: string(turn.AskFor), Turn: q.Turn, At: q.At, Ask: q.Ask()})
+	}
+	slices.SortFunc(lost, func(x, y shown) int { return x.At.Compare(y.At) })
+	h.Items = append(h.Items, lost...)
 }
 
 // lineShown shows a log line whose journal records are no longer kept.
@@ -137,6 +169,7 @@ func (b *build) add(seen transport.Seen) {
 	switch r := seen.Record; {
 	case r.Accepted != nil:
 		it.Origin, it.Runner = r.Accepted.Origin, r.Accepted.Runner
+		it.Answers = r.Accepted.Answers
 		b.message(it, r.Accepted.Message)
 	case r.Heard != nil:
 		b.message(it, *r.Heard)

@@ -63,7 +63,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request, _ caller) error
 	if err != nil {
 		return err
 	}
-	receipt, err := s.submit(r.Context(), found, m)
+	receipt, err := s.submit(r.Context(), found, m, true)
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (s *Server) compose(r *http.Request, to session.Session, b messageBody) (ch
 
 // submit hands a message over. The client may leave meanwhile; what was sent is
 // taken all the same.
-func (s *Server) submit(ctx context.Context, to session.Session, m chat.Message) (transport.Receipt, error) {
+func (s *Server) submit(ctx context.Context, to session.Session, m chat.Message, proven bool) (transport.Receipt, error) {
 	return s.opts.Engine.Submit(context.WithoutCancel(ctx), transport.Submission{
-		Address: to.Address(), Message: m, Origin: turn.FromAPI, Runner: to.Runner, Direct: true,
+		Address: to.Address(), Message: m, Origin: turn.FromAPI, Runner: to.Runner, Direct: true, Proven: proven,
 	})
 }
 
@@ -237,7 +237,8 @@ func (s *Server) emailInbound(w http.ResponseWriter, r *http.Request, _ caller) 
 	if err != nil {
 		return err
 	}
-	receipt, err := s.submit(r.Context(), found, m)
+	// Whoever writes an e-mail can sign it with any name.
+	receipt, err := s.submit(r.Context(), found, m, false)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,8 @@ func (s *Server) problemOf(err error) *problem {
 		return s.unknownRunner("")
 	case errors.Is(err, transport.ErrUnknownTurn), errors.Is(err, journal.ErrTruncated):
 		return &problem{Status: http.StatusNotFound, Text: "turn not found"}
+	case errors.Is(err, transport.ErrUnknownAsk):
+		return &problem{Status: http.StatusNotFound, Text: err.Error()}
 	case errors.Is(err, transport.ErrNotAllowed):
 		return &problem{Status: http.StatusForbidden, Text: transport.ErrNotAllowed.Error()}
 	case errors.Is(err, session.ErrNotFound):

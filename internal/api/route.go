@@ -32,6 +32,8 @@ func (s *Server) table() []row {
 		{"GET", "/mcp/status", operator, s.mcpStatus},
 		{"GET", "/agents", operator | page, s.agents},
 		{"GET", "/channels", operator, s.channels},
+		{"GET", "/approvals", operator | page, s.approvals},
+		{"POST", "/approvals/{id}", operator | page, s.approve},
 		{"POST", "/event", everyone, s.event},
 		{"POST", "/escalate", everyone, s.escalate},
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/iris-operator/iris/internal/api"
+	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/approval/audit"
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/engine"
@@ -37,11 +38,12 @@ const nativeRunner = "native"
 
 // stores is what lies on disk.
 type stores struct {
-	journal  *journalfile.Journal
-	sessions *session.Store
-	audit    *audit.Log
-	skills   *skill.Library
-	models   *models
+	journal   *journalfile.Journal
+	sessions  *session.Store
+	audit     *audit.Log
+	approvals *approval.Book
+	skills    *skill.Library
+	models    *models
 }
 
 // prepare makes a directory a workspace of this version.
@@ -75,6 +77,9 @@ func (s *server) build(ctx context.Context) (h *house, err error) {
 		return nil, err
 	}
 	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: h.native}); err != nil {
+		return nil, err
+	}
+	if err := s.openDesk(h); err != nil {
 		return nil, err
 	}
 	return h, s.ways(h, tokens)
@@ -128,6 +133,9 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 	if h.audit, err = audit.New(audit.Options{File: cfg.Bash.AuditFile, Logger: s.log}); err != nil {
 		return err
 	}
+	if err := s.openApprovals(h); err != nil {
+		return err
+	}
 	h.models, err = newModels(ctx, cfg, s.log)
 	return err
 }
@@ -151,7 +159,7 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	environ := bash.Environ(s.opts.Environ, cfg.Bash.PassEnv...)
 	run, err := bash.New(bash.Options{
 		Sandbox: box, Judge: judge, Audit: h.audit, Outputs: outputs, Dir: dir,
-		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log,
+		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log, Hold: s.hold(h, environ, dir),
 		Env: func(r turn.Request) []string {
 			return append(environ[:len(environ):len(environ)],
 				"IRIS_API_URL="+s.url, "IRIS_TURN_TOKEN="+tokens.Mint(r).Reveal(), "IRIS_CHANNEL="+r.Conversation.Channel())
@@ -230,10 +238,12 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 		Journal: h.journal, Archive: h.sessions, Runners: runners,
 		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
 		Verbose:  s.verbose(h),
-		MaxAge:   cfg.Turns.MaxAge.Duration(), Grace: cfg.Turns.Grace.Duration(),
+		Answer:   answer(h), Settle: s.settle(h),
+		MaxAge: cfg.Turns.MaxAge.Duration(), Grace: cfg.Turns.Grace.Duration(),
 		Hooks: engine.Hooks{
 			TurnStarted: func(engine.TurnInfo) { s.metrics.TurnStarted() },
 			TurnEnded:   s.turnEnded,
+			Cleared:     h.approvals.Withdraw,
 		},
 		Logger: s.log,
 	})
@@ -298,7 +308,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 	cfg := s.opts.Config
 	h.api, err = api.New(api.Options{
 		Engine: h.engine, Sessions: h.sessions, Journal: h.journal, Token: s.token, Tokens: tokens,
-		Files: h.sessions, Timeout: cfg.API.Timeout.Duration(), Logger: s.log,
+		Approvals: h.approvals, Files: h.sessions, Timeout: cfg.API.Timeout.Duration(), Logger: s.log,
 		Runners: func() []string { return []string{nativeRunner} },
 		About: func() api.About {
 			m := h.models.first()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/iris-operator/iris/internal/api"
+	"github.com/iris-operator/iris/internal/delivery"
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/lease"
 	leasefile "github.com/iris-operator/iris/internal/lease/file"
@@ -50,6 +51,7 @@ type house struct {
 	lease  lease.Lease
 	engine *engine.Engine
 	native *native.Native
+	desk   *delivery.Desk
 	api    *api.Server
 	site   *web.Site
 	stores
@@ -69,6 +71,10 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 			return process.Reaper{}.Serve(ctx)
 		}},
 		{Name: "engine", Serve: s.serveEngine, Grace: cfg.Turns.Grace.Duration() + 15*time.Second},
+		{Name: "approvals", Serve: func(ctx context.Context, ready func()) error {
+			ready()
+			return s.house.approvals.Serve(ctx)
+		}},
 		{Name: "routes", Serve: s.serveRoutes},
 	}
 	if cfg.Web.Port != 0 {

@@ -16,10 +16,11 @@ import (
 func Affirms(text string) (yes, no bool) {
 	tokens, ok := tokenize(text)
 	words := tokens
-	for len(words) > 0 && opening[words[0]] {
-		words = words[1:]
-	}
 	rest, affirms := cut(words, affirmations)
+	for !affirms && !refuses(words) && len(words) > 0 && opening[words[0]] {
+		words = words[1:]
+		rest, affirms = cut(words, affirmations)
+	}
 	switch {
 	case len(words) == 0:
 		return false, false
@@ -89,7 +90,7 @@ func cut(words []string, phrases map[string]bool) (rest []string, ok bool) {
 }
 
 // maxPhrase is the length in words of the longest phrase below.
-const maxPhrase = 5
+const maxPhrase = 6
 
 // tokenize cuts a text into lower-case words; "?" is a word, other punctuation
 // is dropped. ok is false if there is something that is neither: a quotation, a
@@ -154,7 +155,7 @@ var (
 	// fillers say nothing that a yes does not.
 	fillers = set(`please|thanks|thank you|thx|ty|thank you very much|thanks a lot|iris|now|right now|right away|immediately|straight away|asap|
 		then|and|so do it|so go ahead|just|it|it's|it is|that|that's|that is|this|this is|the command|this command|that command|the exact command|exactly|
-		is|fine|good|great|perfect|cool|correct|right|true|with me|by me|from me|from my side|for me|on my side|for this|for that|
+		is|fine|good|great|perfect|cool|that's right|that is right|correct|with me|by me|from me|from my side|for me|on my side|for this|for that|
 		once|one time|just once|only once|this once|this time|just this once|this one|that one|
 		go|to go|run|run the command|run this command|execute|execute it|delete|delete it|delete that|delete them|delete all|delete everything|remove it|remove that|remove them|
 		wipe it|drop it all|destroy it|format it|push it|force push it|push|kill it|restart it|apply it|ship it|
@@ -175,5 +176,5 @@ var (
 
 	// neither make a text no answer at all.
 	neither = set(`no problem|no worries|no idea|no clue|no rush|no hurry|no doubt|no question|no objection|no objections|no matter|no one|no thanks needed|
-		not sure|not certain|not bad|not only|not necessarily|why not|or not|yes or no|ok or not|if not|whether or not|stop by|not clear|no longer|never mind the`)
+		not sure|not certain|not bad|not only|not necessarily|why not|or not|yes or no|ok or not|if not|whether or not|or no|and no|stop by|not clear|no longer|never mind the`)
 )

@@ -22,6 +22,9 @@ type Config struct {
 	// OperatorChannel is where Iris speaks without being asked.
 	OperatorChannel string `toml:"operator_channel" env:"IRIS_STATUS_CHANNEL" default:"the log" help:"channel id for notices to the operator"`
 
+	// Approvers may answer questions about held commands.
+	Approvers []string `toml:"approvers" env:"IRIS_APPROVERS" default:"whoever may talk to Iris there" help:"ids of the people who may approve held commands; web is the page, api the operator's token"`
+
 	API     API     `toml:"api"`
 	Web     Web     `toml:"web"`
 	Model   Model   `toml:"model"`

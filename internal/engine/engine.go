@@ -64,11 +64,11 @@ type Options struct {
 	Verbose func(ctx context.Context, conv chat.Address, argument string) (string, error)
 	// Answer settles a question. Nil: there are none, transport.ErrUnknownAsk.
 	Answer func(context.Context, transport.Answer) (transport.Reply, error)
-	// Settle looks whether a message answers a question that was put in conv. It
-	// is asked about what a proven person says there that is no command, once
-	// per message, and returns nil if it is no answer. It must be quick. Nil:
-	// words answer nothing.
-	Settle func(conv chat.Address, m chat.Message) *Settlement
+	// Settle looks whether what was submitted answers a question that was put in
+	// conv. It is asked about what a proven person says there that is no
+	// command, once per message, and returns nil if it is no answer. It must be
+	// quick. Nil: words answer nothing.
+	Settle func(conv chat.Address, s transport.Submission) *Settlement
 
 	// MaxWaiting is how many turns may wait in a lane besides the running one:
 	// 5.

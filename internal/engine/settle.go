@@ -55,7 +55,7 @@ func (e *Engine) answered(ctx context.Context, s transport.Submission, d route.D
 	if r, known, err := e.known(ctx, key, s.Turn, d.Conversation); known || err != nil {
 		return true, r, err
 	}
-	a := e.opts.Settle(d.Conversation, s.Message)
+	a := e.opts.Settle(d.Conversation, s)
 	switch {
 	case a == nil:
 		return false, r, nil

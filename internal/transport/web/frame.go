@@ -14,7 +14,8 @@ import (
 // A frame is what the server sends. Type decides which fields there are:
 //
 //	message    ID is the message's own; Text, From, Files: what somebody said;
-//	           Origin and Runner of the turn it began, if any
+//	           Origin and Runner of the turn it began, if any; Answers: the id of the
+//	           question it answers
 //	thinking   Text: reasoning, if any; without it the turn has begun
 //	status     Text: one line of progress
 //	tool       a call starts or ends; ID is the call's, with the fields of turn.Tool
@@ -50,8 +51,9 @@ type frame struct {
 	From  string      `json:"from,omitempty"`
 	Files []chat.File `json:"files,omitempty"`
 
-	Origin turn.Origin `json:"origin,omitempty"`
-	Runner string      `json:"runner,omitempty"`
+	Origin  turn.Origin `json:"origin,omitempty"`
+	Runner  string      `json:"runner,omitempty"`
+	Answers string      `json:"answers,omitempty"`
 
 	// Of a tool call.
 	ToolName   string          `json:"toolName,omitempty"`
@@ -77,7 +79,7 @@ func draw(channel string, seen transport.Seen) (frame, bool) {
 	f := frame{Seq: seen.Seq, Turn: seen.Record.Turn, ID: string(seen.Record.Turn), At: seen.At.UTC().Format(time.RFC3339Nano)}
 	switch r := seen.Record; {
 	case r.Accepted != nil:
-		f.Origin, f.Runner = r.Accepted.Origin, r.Accepted.Runner
+		f.Origin, f.Runner, f.Answers = r.Accepted.Origin, r.Accepted.Runner, r.Accepted.Answers
 		return said(f, r.Accepted.Message), true
 	case r.Heard != nil:
 		return said(f, *r.Heard), true

@@ -239,7 +239,7 @@ func (c *client) message(ctx context.Context, f clientFrame) {
 		return
 	}
 	receipt, err := c.site.opts.Inbox.Submit(ctx, transport.Submission{
-		Address: c.conv, Message: m, Origin: turn.FromChat, Runner: c.runner, Direct: true,
+		Address: c.conv, Message: m, Origin: turn.FromChat, Runner: c.runner, Direct: true, Proven: true,
 	})
 	switch {
 	case errors.Is(err, transport.ErrUnknownRunner):
