@@ -195,6 +195,16 @@ func (a *accounts) checkTools(counter string) {
 	}
 }
 
+// replies counts the lines of Iris in the logs of conversations. It asks nobody:
+// whoever asked would bring them up to date.
+func (p *place) replies(channels []string) (n int) {
+	for _, c := range channels {
+		data, _ := os.ReadFile(filepath.Join(p.workspace, c, "log.jsonl")) // none yet is none
+		n += strings.Count(string(data), `"isBot":true`)
+	}
+	return n
+}
+
 // checkLog looks for exactly one line of a message and of a reply per turn.
 func (a *accounts) checkLog(channel string) {
 	addr, err := chat.Parse(channel)

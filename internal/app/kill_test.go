@@ -77,6 +77,8 @@ func killAgainAndAgain(t *testing.T, plan killPlan) {
 	until(t, "the watchers have seen every end", func() bool { return l.watched() || t.Failed() })
 	unwatch()
 	watchers.Wait()
+	logs := []string{"SESSION-" + waits, "SESSION-" + asks, "WEBUI-page"}
+	until(t, "every reply is in a log.jsonl", func() bool { return p.replies(logs) >= l.done() || t.Failed() })
 	s.stop()
 
 	a := journalOf(t, p)

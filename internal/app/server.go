@@ -76,6 +76,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 			return s.house.approvals.Serve(ctx)
 		}},
 		{Name: "routes", Serve: s.serveRoutes},
+		{Name: "archive", Serve: s.serveArchive},
 	}
 	if cfg.Web.Port != 0 {
 		parts = append(parts, lifetime.Part{Name: "page listener", Serve: s.servePage})
@@ -132,6 +133,19 @@ func (s *server) serveWorkspace(ctx context.Context, ready func()) error {
 	h.lease = held
 	s.house = h
 	ready()
+	<-ctx.Done()
+	return nil
+}
+
+// serveArchive brings the readable files up to what the journal holds. A process
+// that was killed may have left out the end of a turn, and nobody may come back
+// to that conversation. It works beside the first requests: whoever touches a
+// conversation brings it up to date himself.
+func (s *server) serveArchive(ctx context.Context, ready func()) error {
+	ready()
+	if err := s.house.sessions.CatchUpAll(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("bring the archive up to date", "err", err)
+	}
 	<-ctx.Done()
 	return nil
 }
