@@ -28,7 +28,8 @@ type Frames struct {
 	line   []byte
 	lines  int
 	kind   string
-	afterR bool // the last line ended in CR: an LF that follows belongs to it
+	afterR bool         // the last line ended in CR: an LF that follows belongs to it
+	idle   func() error // called before the stream is waited for; may be nil
 }
 
 // NewFrames returns a reader of the events in r. It does not close r.
@@ -85,6 +86,11 @@ func (f *Frames) field(line []byte) error {
 func (f *Frames) readLine() ([]byte, error) {
 	f.line = f.line[:0]
 	for {
+		if f.idle != nil && f.r.Buffered() == 0 {
+			if err := f.idle(); err != nil {
+				return nil, err
+			}
+		}
 		chunk, err := f.r.Peek(1)
 		if len(chunk) == 0 {
 			return f.line, err

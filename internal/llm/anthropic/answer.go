@@ -93,8 +93,17 @@ var errStopped = errors.New("the consumer has stopped")
 
 // read yields the pieces of the stream and returns the whole answer.
 func (m *Model) read(body io.Reader, yield func(llm.Event, error) bool) (llm.Message, error) {
-	var a answer
 	frames := llm.NewFrames(body)
+	pieces := llm.Join(frames, func(ev llm.Event) bool { return yield(ev, nil) })
+	message, err := m.readAll(frames, pieces)
+	if !pieces.Flush() {
+		return llm.Message{}, errStopped
+	}
+	return message, err
+}
+
+func (m *Model) readAll(frames *llm.Frames, pieces *llm.Joiner) (llm.Message, error) {
+	var a answer
 	for {
 		frame, err := frames.Next()
 		if err != nil {
@@ -114,7 +123,7 @@ func (m *Model) read(body io.Reader, yield func(llm.Event, error) bool) (llm.Mes
 		if ev.Type == "message_stop" {
 			return a.message(m.opts.Info)
 		}
-		if (out.Text != "" || out.Thinking != "") && !yield(out, nil) {
+		if !pieces.Add(out) {
 			return llm.Message{}, errStopped
 		}
 	}

@@ -190,7 +190,8 @@ func sameJSON(a, b json.RawMessage) bool {
 
 func (s suite) text(t *testing.T) {
 	server, m := s.start(t)
-	server.Answers(Answer{Parts: []llm.Part{Text("Hello, this comes in several pieces.")}})
+	// Adapters join what arrives together, so it must not.
+	server.Answers(Answer{Parts: []llm.Part{Text("Hello, this comes in several pieces.")}, Pause: 20 * time.Millisecond})
 	h := listen(t, m.Stream(t.Context(), ask("hi")))
 	want := llm.Message{Role: llm.Assistant, Parts: []llm.Part{Text("Hello, this comes in several pieces.")}, Provider: m.Info().Provider,
 		Model: m.Info().Model, Stop: llm.StopEnd, Usage: &llm.Usage{Input: 10, Output: 5}}

@@ -152,8 +152,12 @@ func (m *Model) Stream(parent context.Context, req llm.Request) iter.Seq2[llm.Ev
 			yield(llm.Event{}, err)
 			return
 		}
-		piece := func(e llm.Event) bool { return yield(e, nil) }
-		message, err := m.wire.read(llm.NewFrames(res.Body), namesOf(req.Tools), piece)
+		frames := llm.NewFrames(res.Body)
+		pieces := llm.Join(frames, func(e llm.Event) bool { return yield(e, nil) })
+		message, err := m.wire.read(frames, namesOf(req.Tools), pieces.Add)
+		if !pieces.Flush() {
+			err = errStopped
+		}
 		switch {
 		case err == errStopped:
 		case err != nil:

@@ -186,7 +186,7 @@ func TestResponsesStreams(t *testing.T) {
 			parts: []llm.Part{call("c", "y", `{}`)}, stop: llm.StopTools},
 		"two summaries": {stream: frames(item("added", "0", `"type":"reasoning"`), `{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"a"}`,
 			`{"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":1}`, `{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"b"}`, completed),
-			parts: []llm.Part{{Kind: llm.ThinkingPart, Text: "a\n\nb"}}, pieces: []string{"a", "\n\n", "b"}},
+			parts: []llm.Part{{Kind: llm.ThinkingPart, Text: "a\n\nb"}}, pieces: []string{"a\n\nb"}},
 		"refused at once":    {stream: frames(item("done", "0", `"type":"message","content":[{"type":"refusal","refusal":"no"}]`), completed), parts: []llm.Part{text("no")}, stop: llm.StopRefused, pieces: []string{"no"}},
 		"filtered":           {stream: frames(`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`), stop: llm.StopRefused},
 		"unknown item":       {stream: frames(item("added", "0", `"type":"aroma"`), item("done", "0", `"type":"aroma"`), completed)},

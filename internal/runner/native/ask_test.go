@@ -298,34 +298,16 @@ func TestPanicInAModelFailsTheTurn(t *testing.T) {
 	}
 }
 
-// Pieces that arrive while an event is being written go out as one.
-func TestPiecesThatArriveTogetherAreOneEvent(t *testing.T) {
-	sent := make(chan struct{})
-	events := func(yield func(llm.Event, error) bool) {
-		yield(llm.Event{Text: "a"}, nil)
-		<-sent
-		for _, s := range []string{"b", "c", "d"} {
-			yield(llm.Event{Text: s}, nil)
+// A panic of whoever shows the pieces is not the model's.
+func TestPanicOfTheConsumerPasses(t *testing.T) {
+	events := func(yield func(llm.Event, error) bool) { yield(llm.Event{Text: "a"}, nil) }
+	defer func() {
+		if p := recover(); p != "mine" {
+			t.Errorf("recovered %v, want the consumer's own panic", p)
 		}
-		yield(llm.Event{Done: &llm.Done{}}, nil)
-	}
-	var got []string
-	first := true
-	for batch := range batches(events, func() {}) {
-		for _, e := range batch.events {
-			if e.Text != "" {
-				got = append(got, e.Text)
-			}
-		}
-		if first {
-			first = false
-			synced := make(chan struct{})
-			go func() { close(sent); close(synced) }()
-			<-synced
-		}
-	}
-	if strings.Join(got, "") != "abcd" || len(got) > 4 {
-		t.Errorf("pieces = %q", got)
+	}()
+	for range guarded(events) {
+		panic("mine")
 	}
 }
 

@@ -6,14 +6,12 @@ import (
 	"iter"
 	"runtime/debug"
 	"strings"
-	"sync"
 
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
-// A stream holds the pieces of the answer that is coming in. Pieces that arrive
-// while the last event is being written go out together in the next.
+// A stream holds the pieces of the answer that is coming in.
 type stream struct {
 	shown bool // people have seen pieces that a void would take back
 	whole strings.Builder
@@ -41,22 +39,22 @@ func (s *stream) piece(text string) string {
 	return text
 }
 
-// listen reads one answer and shows its pieces.
+// listen reads one answer and shows its pieces. Whoever shows them holds up the
+// reading: what arrives meanwhile waits in the connection and comes as fewer and
+// larger pieces.
 func (r *run) listen(m llm.Model, req llm.Request) (llm.Message, error) {
 	r.stream.reset()
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
-	for batch := range batches(m.Stream(ctx, req), cancel) {
-		if batch.err != nil {
-			return llm.Message{}, batch.err
+	for ev, err := range guarded(m.Stream(ctx, req)) {
+		if err != nil {
+			return llm.Message{}, err
 		}
-		for _, ev := range batch.events {
-			if ev.Done != nil {
-				return ev.Done.Message, nil
-			}
-			if err := r.show(ev); err != nil {
-				return llm.Message{}, errSink{err}
-			}
+		if ev.Done != nil {
+			return ev.Done.Message, nil
+		}
+		if err := r.show(ev); err != nil {
+			return llm.Message{}, errSink{err}
 		}
 	}
 	return llm.Message{}, &llm.Error{Class: llm.ClassCut, Provider: r.info().Provider, Text: "the answer ended without its end"}
@@ -93,98 +91,30 @@ func (r *run) void() error {
 	return r.emit(turn.Event{Kind: turn.Text, Void: true})
 }
 
-// A batch is what arrived together: pieces of one kind in a row are joined.
-type batch struct {
-	events []llm.Event
-	err    error
-}
-
-// batches reads a stream in a goroutine of its own, so that a slow consumer gets
-// fewer and larger events instead of falling behind. When the consumer stops,
-// cancel is called; the goroutine has ended when the sequence has. What waits is
-// bounded by the length of one answer.
-func batches(events iter.Seq2[llm.Event, error], cancel func()) iter.Seq[batch] {
-	return func(yield func(batch) bool) {
-		var (
-			mu    sync.Mutex
-			next  batch
-			over  bool // the consumer has stopped
-			ready = make(chan struct{}, 1)
-			ended = make(chan struct{})
-		)
-		go func() {
-			defer close(ended)
-			defer func() {
-				if p := recover(); p != nil {
-					mu.Lock()
-					next.err = fmt.Errorf("panic in a model: %v\n%s", p, debug.Stack())
-					mu.Unlock()
-				}
-			}()
-			for ev, err := range events {
-				mu.Lock()
-				if err != nil {
-					next.err = err
-				} else {
-					next.events = join(next.events, ev)
-				}
-				stop := over || err != nil
-				mu.Unlock()
-				select {
-				case ready <- struct{}{}:
-				default:
-				}
-				if stop {
-					return
-				}
-			}
-		}()
+// guarded turns a panic of a model into an error; one of the consumer passes.
+func guarded(events iter.Seq2[llm.Event, error]) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		outside := false // the consumer is at work
+		over := false
 		defer func() {
-			mu.Lock()
-			over = true
-			mu.Unlock()
-			cancel()
-			<-ended
-		}()
-		take := func() batch {
-			mu.Lock()
-			defer mu.Unlock()
-			b := next
-			next = batch{}
-			return b
-		}
-		// The pieces before an error come before it.
-		pass := func(b batch) bool {
-			if len(b.events) > 0 && !yield(batch{events: b.events}) {
-				return false
+			if outside {
+				return
 			}
-			return b.err == nil || yield(batch{err: b.err})
-		}
-		for {
-			select {
-			case <-ready:
-				if !pass(take()) {
-					return
+			if p := recover(); p != nil {
+				err := fmt.Errorf("panic in a model: %v\n%s", p, debug.Stack())
+				if !over {
+					yield(llm.Event{}, err)
 				}
-			case <-ended:
-				pass(take())
+			}
+		}()
+		for ev, err := range events {
+			outside = true
+			more := yield(ev, err)
+			outside = false
+			if !more {
+				over = true
 				return
 			}
 		}
 	}
-}
-
-func join(events []llm.Event, ev llm.Event) []llm.Event {
-	if len(events) > 0 {
-		last := &events[len(events)-1]
-		switch {
-		case ev.Text != "" && last.Text != "":
-			last.Text += ev.Text
-			return events
-		case ev.Thinking != "" && last.Thinking != "":
-			last.Thinking += ev.Thinking
-			return events
-		}
-	}
-	return append(events, ev)
 }
