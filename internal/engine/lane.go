@@ -103,7 +103,13 @@ func (e *Engine) enqueue(l *lane, t *task, front bool) {
 	} else {
 		l.queue = append(l.queue, t)
 	}
-	if !l.driven && !e.closing {
+	e.start(l)
+}
+
+// start sees to it that somebody drives the lane, if there is something to do.
+// mu must be held.
+func (e *Engine) start(l *lane) {
+	if len(l.queue) > 0 && !l.driven && !e.closing {
 		l.driven = true
 		l.refs++
 		e.drivers.Add(1)

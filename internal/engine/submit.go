@@ -142,7 +142,7 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 		t.seq = seq
 		l.reserved--
 		receipt.Waiting = l.occupancy() - l.reserved
-		e.enqueue(l, t, false)
+		l.queue = append(l.queue, t) // it is driven when it may run
 	})
 	var dup *journal.DuplicateError
 	switch {
@@ -154,13 +154,19 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 		return transport.Receipt{}, err
 	}
 	receipt.Seq = seq
-	if err := e.settle(l, seq); err != nil {
+	if err = e.settle(l, seq); err != nil {
 		e.lose(t, err)
+	} else {
+		taken = true
+		a.done(true)
+		close(t.ready)
+	}
+	e.mu.Lock()
+	e.start(l)
+	e.mu.Unlock()
+	if err != nil {
 		return transport.Receipt{}, err
 	}
-	taken = true
-	a.done(true)
-	close(t.ready)
 	return receipt, nil
 }
 
