@@ -71,6 +71,7 @@ type bridge struct {
 	room   map[string]facilitate.RoomEffect
 	person map[string]facilitate.PersonEffect
 	calls  int
+	before bool // fail before the effect is shown
 	fail   func(call int) error
 }
 
@@ -80,14 +81,20 @@ func newBridge() *bridge {
 
 func (b *bridge) Room(_ context.Context, e facilitate.RoomEffect) error {
 	b.calls++
-	b.room[e.ID] = e
-	return b.fail(b.calls)
+	err := b.fail(b.calls)
+	if err == nil || !b.before {
+		b.room[e.ID] = e
+	}
+	return err
 }
 
 func (b *bridge) Person(_ context.Context, e facilitate.PersonEffect) error {
 	b.calls++
-	b.person[e.ID] = e
-	return b.fail(b.calls)
+	err := b.fail(b.calls)
+	if err == nil || !b.before {
+		b.person[e.ID] = e
+	}
+	return err
 }
 
 // TestTheWholeArc goes from a question to consented words in the room.

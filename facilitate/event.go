@@ -187,7 +187,7 @@ func (a *Agent) take(ctx context.Context, ev Event) ([]room.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w %s by %q: %w", ErrEvent, ev.Type, ev.Author, err)
 	}
-	a.events++
+	a.events = entries[0].Seq
 	a.last, a.choice = &Last{ev.Author, ev.Type}, nil
 	return entries, nil
 }

@@ -124,11 +124,12 @@ type Agent struct {
 	policy policy.Policy
 	outbox []effect
 	sent   map[string]bool
-	events uint64 // taken so far
-	turned uint64 // events the last turn had seen
+	events uint64 // entry of the last event
+	turned uint64 // last event that a finished turn had seen
 	spent  int    // tokens
 	last   *Last
 	choice *room.Choice
+	undone *room.Choice // chosen before a crash and not acted on
 	broken error
 	closed bool
 }
@@ -312,3 +313,6 @@ func (a *Agent) snapshot() room.State {
 func (a *Agent) view() view.Options {
 	return view.Options{Tokens: a.cfg.Tokens, Secret: a.cfg.Secret}
 }
+
+// ID names a person; see package principal for its grammar.
+type ID = principal.ID

@@ -135,10 +135,17 @@ func (a *Agent) replay(ctx context.Context) error {
 		a.state = next
 		a.remember(e)
 		if isEvent(e) {
-			a.events++
+			a.events = e.Seq
 		}
-		if e.Kind == room.KChoice {
-			a.turned = a.events
+		switch b := open.Open(e.Body); {
+		case e.Kind == room.KTurn:
+			a.turned, a.undone = b.To, nil
+		case e.Kind == room.KChoice:
+			if a.undone = nil; b.Self.Choice.Tool != room.None {
+				a.undone = &b.Self.Choice
+			}
+		case b.Tool != "" || e.Kind == room.KFailed: // the act, or that it failed
+			a.undone = nil
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func (a *Agent) React(ctx context.Context) ([]Act, error) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	a.mu.Lock()
-	seen, idle := a.events, a.events == a.turned
+	seen, idle := a.events, a.events <= a.turned
 	a.mu.Unlock()
 	if a.cfg.Port != nil {
 		if err := a.flush(ctx); err != nil && ctx.Err() != nil {
@@ -56,13 +56,42 @@ func (a *Agent) React(ctx context.Context) ([]Act, error) {
 	if idle {
 		return nil, nil
 	}
-	acts, err := a.session(a).run(ctx)
-	if err == nil {
-		a.mu.Lock()
-		a.turned = max(a.turned, seen)
-		a.mu.Unlock()
+	acts, err := a.finish(ctx)
+	if err != nil {
+		return acts, err
 	}
-	return acts, err
+	more, err := a.session(a).run(ctx)
+	if acts = append(acts, more...); err != nil {
+		return acts, err
+	}
+	if _, err := a.add(ctx, draft{kind: room.KTurn, level: flow.RankSelf, body: room.Body{To: seen}}); err != nil {
+		return acts, err
+	}
+	a.mu.Lock()
+	a.turned = max(a.turned, seen)
+	a.mu.Unlock()
+	return acts, nil
+}
+
+// finish does what was chosen before a crash, if it still makes sense.
+func (a *Agent) finish(ctx context.Context) ([]Act, error) {
+	a.mu.Lock()
+	c := a.undone
+	a.undone = nil
+	a.mu.Unlock()
+	if c == nil {
+		return nil, nil
+	}
+	s := a.session(a)
+	st := a.snapshot()
+	if s.incoherent(&st, s.vocabulary(&st), c) != "" || s.guard(&st, *c) != "" {
+		return nil, nil
+	}
+	act, err := s.act(ctx, *c)
+	if act == nil {
+		return nil, err
+	}
+	return []Act{*act}, err
 }
 
 // Reflect is the first beat of a turn by itself: it brings board and records

@@ -13,7 +13,8 @@ const (
 	maxAnswer = 256 << 10
 	maxDepth  = 24
 	maxValues = 16
-	maxTries  = 64 // brackets that turn out to begin nothing
+	maxTries  = 64      // brackets that turn out to begin nothing
+	maxWork   = 1 << 20 // bytes of strings looked at over all tries
 )
 
 // Read returns the JSON objects and arrays in text, outermost, in order. It
@@ -26,13 +27,13 @@ func Read(text string) (out []any) {
 	if t := strings.TrimSpace(text); len(t) > 0 && (t[0] == '{' || t[0] == '[') && deep(t) <= maxDepth && json.Unmarshal([]byte(t), &whole) == nil {
 		return []any{whole}
 	}
-	tries := 0
-	for i := 0; i < len(text) && len(out) < maxValues && tries < maxTries; {
+	tries, left := 0, maxWork
+	for i := 0; i < len(text) && len(out) < maxValues && tries < maxTries && left > 0; {
 		if text[i] != '{' && text[i] != '[' {
 			i++
 			continue
 		}
-		p := &parser{s: text, i: i}
+		p := &parser{s: text, i: i, left: &left}
 		v, ok := p.value(0)
 		if ok && substantial(v) {
 			out = append(out, v)
@@ -76,8 +77,9 @@ func substantial(v any) bool {
 }
 
 type parser struct {
-	s string
-	i int
+	s    string
+	i    int
+	left *int
 }
 
 func (p *parser) space() {
@@ -212,7 +214,8 @@ func (p *parser) text() string {
 	_, n := utf8.DecodeRuneInString(p.s[p.i:])
 	p.i += n
 	var b strings.Builder
-	for p.i < len(p.s) {
+	for p.i < len(p.s) && *p.left > 0 {
+		*p.left--
 		switch {
 		case p.s[p.i] == '\\' && p.i+1 < len(p.s):
 			p.escape(&b)

@@ -19,7 +19,7 @@ var level = map[Kind]flow.Rank{
 	KCaucus: flow.RankPerson, KCast: flow.RankPerson, KRecord: flow.RankPerson, KAsk: flow.RankPerson,
 	KAnswer: flow.RankPerson, KLower: flow.RankPerson, KOptOut: flow.RankPerson,
 	KChoice: flow.RankSelf, KTick: flow.RankSelf, KPolicy: flow.RankSelf, KFailed: flow.RankSelf,
-	KRead: flow.RankSelf, KReceipt: flow.RankSelf, KGone: flow.RankSelf,
+	KRead: flow.RankSelf, KReceipt: flow.RankSelf, KGone: flow.RankSelf, KTurn: flow.RankSelf,
 }
 
 // Apply returns the state after e. Entries of a model are merged by these
@@ -107,7 +107,7 @@ func (m *merge) run() error {
 		m.s = m.s.withInner(func(in *Inner) { in.Policy = m.b.Text })
 	case KRead:
 		m.s = m.s.withInner(func(in *Inner) { in.RoomTo = max(in.RoomTo, m.b.To) })
-	case KFailed, KReceipt, KEffect, KGone:
+	case KFailed, KReceipt, KEffect, KGone, KTurn:
 	default:
 		return fmt.Errorf("kind %q: %w", m.e.Kind, ErrEntry)
 	}

@@ -24,6 +24,7 @@ var trusted = map[string]string{
 	"mind/adversary": "is a model that means harm",
 	"mind/script":    "is a model that replays",
 	"mind":           "names the box of a file in the contract",
+	"audit":          "reads the journal for the operator",
 	"beat":           "decodes what a model wrote, at the level it was written",
 	"tool":           "reads the guard state, which is self-level, to say when to be quiet",
 	".":              "is the engine",
