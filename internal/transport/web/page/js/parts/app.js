@@ -55,10 +55,10 @@ function Desk({ client, state }) {
     return () => removeEventListener("keydown", key);
   }, [drawer]);
 
-  // A new thread begins with writing.
+  // A thread begins with writing, but not with a keyboard that covers it.
   useEffect(() => {
     setDrawer(false);
-    if (matchMedia("(hover: hover)").matches) box.current?.focus();
+    if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
   }, [state.thread]);
 
   const readOnly = state.thread.startsWith("SESSION-");
@@ -75,7 +75,7 @@ function Desk({ client, state }) {
           <${Flashes} flashes=${state.data.flashes} client=${client} />
           <${Banner} link=${state.link} retryAt=${state.retryAt} waiting=${state.data.pending.length} client=${client} />
           <${Approvals} data=${state.data} client=${client} />
-          <${Composer} key=${"c" + state.thread} box=${box} client=${client} thread=${state.thread} uploads=${state.uploads}
+          <${Composer} key=${"c" + state.thread} box=${box} client=${client} draft=${state.fresh ? "new" : state.thread} uploads=${state.uploads}
             agents=${state.agents} agent=${state.agent} running=${running} readOnly=${readOnly} data=${state.data} onHelp=${help} />
           <${StatusLine} status=${state.status} link=${state.link} running=${running} />
         </div>

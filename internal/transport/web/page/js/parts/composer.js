@@ -14,8 +14,8 @@ const commands = [
   ["help", "Keys and commands"],
 ];
 
-export function Composer({ box, client, thread, uploads, agents, agent, running, readOnly, data, onHelp }) {
-  const [text, setText] = useState(() => kept.draft(thread));
+export function Composer({ box, client, draft, uploads, agents, agent, running, readOnly, data, onHelp }) {
+  const [text, setText] = useState(() => kept.draft(draft));
   const [at, setAt] = useState(0);
   const [shut, setShut] = useState(false); // the menu was closed with Esc
   const picker = useRef();
@@ -31,7 +31,7 @@ export function Composer({ box, client, thread, uploads, agents, agent, running,
     b.style.height = "auto";
     b.style.height = Math.min(b.scrollHeight, innerHeight * 0.4) + "px";
   }, [text]);
-  useEffect(() => kept.keepDraft(thread, text), [text]);
+  useEffect(() => kept.keepDraft(draft, text), [text]);
   useEffect(() => setAt(0), [word]);
 
   const run = (name) => {

@@ -4,13 +4,18 @@ import { html } from "../html.js";
 
 export function Dialog({ label, kind = "", onClose, children }) {
   const el = useRef();
+  // The event of a dialog that is taken away comes late and would close the next.
+  const gone = useRef(false);
   useEffect(() => {
     const d = el.current;
     d.showModal();
-    return () => d.open && d.close();
+    return () => {
+      gone.current = true;
+      if (d.open) d.close();
+    };
   }, []);
   const outside = (e) => e.target === el.current && el.current.close();
-  return html`<dialog ref=${el} class=${"dialog " + kind} aria-label=${label} onClose=${onClose} onClick=${outside}>
+  return html`<dialog ref=${el} class=${"dialog " + kind} aria-label=${label} onClose=${() => gone.current || onClose()} onClick=${outside}>
     <div class="dialog-body">${children}</div></dialog>`;
 }
 
