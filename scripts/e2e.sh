@@ -17,7 +17,7 @@ command -v node >/dev/null || echo "e2e: there is no node; the page's reducer is
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-go test -tags e2e -count=1 -timeout 10m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
+go test -tags e2e -count=1 -timeout 20m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
 grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$log" || true
 if grep -q -- '--- SKIP' "$log"; then
 	echo "e2e: skipped:"

@@ -23,8 +23,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long anything on the page may take.
-const patience = 20 * time.Second
+// patience is how long anything on the page may take. It is long because it is
+// spent in failures only, and a busy machine is slow.
+const patience = 60 * time.Second
 
 // message is where people write.
 const message = chromedp.CSS("#message")

@@ -7,15 +7,27 @@
 
 // emptyThread is a thread of which nothing is known.
 export function emptyThread() {
-  return { seq: 0, blocks: [], pending: [], flashes: [], truncated: false, stale: false };
+  return { seq: 0, blocks: [], base: 0, pending: [], flashes: [], truncated: false, stale: false };
 }
+
+// settled is more turns than can be open at once.
+const settled = 32;
 
 // fromHistory is the thread after GET /page/threads/{thread}/history. pending is
 // what was sent from this browser and may not have arrived.
 export function fromHistory(history, pending = []) {
   let t = { ...emptyThread(), pending };
-  t = applyAll(t, history.items.map(toFrame));
-  t = { ...t, seq: history.seq };
+  // A list of blocks is copied with every change, so the old ones, to which
+  // nothing more can happen than an answer, are put aside.
+  let old = [];
+  for (const item of history.items) {
+    t = apply(t, toFrame(item));
+    if (item.origin === "approval") old = settleAsks({ blocks: old }).blocks;
+    if (t.blocks.length < 2 * settled) continue;
+    old.push(...t.blocks.slice(0, settled));
+    t = { ...t, blocks: t.blocks.slice(settled), base: old.length };
+  }
+  t = { ...t, blocks: [...old, ...t.blocks], base: 0, seq: history.seq };
   if (history.running) t = onTurn(t, { turn: history.running }, (b) => (ended(b) ? b : { ...b, state: "running", began: history.began }));
   return t;
 }
@@ -112,10 +124,10 @@ const steps = {
   error: (t, f) => onTurn(t, f, (b) => end(b, f, "failed")),
 };
 
-// keyOf names a block for the page. seq is unique; history items without one
-// are counted.
+// keyOf names a block for the page. seq is unique; items of the history, which
+// have none here, are counted.
 function keyOf(kind, f, t) {
-  return kind + (f.seq || "h" + t.blocks.length);
+  return kind + (f.seq || "h" + (t.base + t.blocks.length));
 }
 
 function push(t, block) {
