@@ -118,14 +118,19 @@ func (t *Tree) Wait() (*os.ProcessState, error) {
 // on when it has the mark, so that no child of it can be without. Where that is
 // forbidden (ptrace), the mark is set as soon as the program has been loaded; a
 // child that was faster still has the variable.
+//
+// A program dies with the process that started it: one that is killed meanwhile
+// would leave a program stopped for ever, or at work with nobody to end it. The
+// kernel ties this to the thread that called here; Go ends a thread only when a
+// goroutine ends that has locked it, which this one does not.
 func launch(path string, args []string, attr *os.ProcAttr, limit uint64) (*os.Process, uint64, error) {
 	runtime.LockOSThread() // a stopped program obeys the thread that started it
 	defer runtime.UnlockOSThread()
-	attr.Sys = &syscall.SysProcAttr{Setsid: true, Ptrace: limit != 0}
+	attr.Sys = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Ptrace: limit != 0}
 	p, err := os.StartProcess(path, args, attr)
 	stopped := err == nil && limit != 0
 	if err != nil && limit != 0 {
-		attr.Sys = &syscall.SysProcAttr{Setsid: true}
+		attr.Sys = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 		p, err = os.StartProcess(path, args, attr)
 	}
 	if err != nil {

@@ -14,7 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if mark := os.Getenv(starterEnv); mark != "" {
+		startForEver(mark)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // start runs a script whose output is read until it has written a line.
 func start(t *testing.T, script string) (*Tree, string) {
