@@ -13,9 +13,10 @@ func (s *shell) arith(x syntax.ArithmExpr) (n int64, ok bool) {
 	if s.r.steps++; s.r.steps > maxSteps {
 		s.giveUp("it has too many steps")
 	}
-	if s.r.done {
+	if s.enter(); s.r.done {
 		return 0, false
 	}
+	defer s.leaveLevel()
 	switch x := x.(type) {
 	case *syntax.Word:
 		return s.number(s.one(x), 0)

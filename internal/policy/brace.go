@@ -38,7 +38,7 @@ func product(parts []syntax.WordPart) [][]syntax.WordPart {
 		b, ok := p.(*syntax.BraceExp)
 		if !ok {
 			for i := range all {
-				all[i] = append(all[i], p)
+				all[i] = glue(all[i], []syntax.WordPart{p})
 			}
 			continue
 		}
@@ -56,12 +56,38 @@ func product(parts []syntax.WordPart) [][]syntax.WordPart {
 		grown := make([][]syntax.WordPart, 0, len(all)*len(choices))
 		for _, head := range all {
 			for _, tail := range choices {
-				grown = append(grown, append(head[:len(head):len(head)], tail...))
+				grown = append(grown, glue(head, tail))
 			}
 		}
 		all = grown
 	}
 	return all
+}
+
+// glue joins parts as text would be: what braces put behind "$name" may be more
+// of the name.
+func glue(head, tail []syntax.WordPart) []syntax.WordPart {
+	joined := append(head[:len(head):len(head)], tail...)
+	if len(head) == 0 || len(tail) == 0 {
+		return joined
+	}
+	p, ok := head[len(head)-1].(*syntax.ParamExp)
+	l, isLit := tail[0].(*syntax.Lit)
+	if !ok || !isLit || !p.Short || p.Index != nil || p.Param == nil || !isName(p.Param.Value) {
+		return joined
+	}
+	n := 0
+	for n < len(l.Value) && isNameByte(l.Value[n]) {
+		n++
+	}
+	if n == 0 {
+		return joined
+	}
+	longer := *p
+	longer.Param = &syntax.Lit{Value: p.Param.Value + l.Value[:n]}
+	joined[len(head)-1] = &longer
+	joined[len(head)] = &syntax.Lit{Value: l.Value[n:]}
+	return joined
 }
 
 // sequence expands {a..b[..step]}.

@@ -217,6 +217,7 @@ func (s *shell) nextLine(l *line) (text string, end bool) {
 		}
 	}
 	text, rest, found := strings.Cut(s.stdin.text, delim)
+	s.spend(len(text))
 	s.stdin.text = rest
 	return text, !found && text == ""
 }
@@ -242,7 +243,7 @@ func (s *shell) readInto(names []string, text string) {
 
 // splitFields splits a line as read does; the last field takes the rest.
 func (s *shell) splitFields(text string, limit int) []string {
-	ifs, _ := s.get("IFS")
+	ifs := s.ifs()
 	if ifs == "" {
 		return []string{text}
 	}

@@ -100,7 +100,9 @@ func (s *shell) assignArray(a *syntax.Assign, b *binding) {
 	for _, e := range a.Array.Elems {
 		switch {
 		case e.Index == nil && e.Value != nil:
+			s.elements = true // where "x=~" is no assignment
 			list = append(list, s.fields([]*syntax.Word{e.Value})...)
+			s.elements = false
 		case isMap:
 			keys = append(keys, s.key(e.Index))
 			list = append(list, s.one(e.Value))

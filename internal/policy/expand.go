@@ -54,6 +54,9 @@ func (s *shell) fields(words []*syntax.Word) []string {
 
 func (s *shell) expandWord(w *syntax.Word, out []string) []string {
 	for _, parts := range braces(w) {
+		if !s.spend(8 * len(parts)) {
+			break
+		}
 		x := expansion{s: s, mode: splitUp, out: out}
 		x.parts(parts)
 		x.flush()
@@ -97,6 +100,9 @@ func (x *expansion) flush() {
 }
 
 func (x *expansion) add(text string) {
+	if !x.s.spend(len(text)) {
+		return
+	}
 	x.buf = append(x.buf, text...)
 	x.has = true
 }
@@ -105,7 +111,7 @@ func (x *expansion) parts(parts []syntax.WordPart) {
 	for i, p := range parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
-			x.lit(p.Value, i == 0)
+			x.lit(p.Value, i == 0, i == len(parts)-1)
 		case *syntax.SglQuoted:
 			if p.Dollar {
 				x.add(ansi(p.Value))
@@ -123,13 +129,19 @@ func (x *expansion) parts(parts []syntax.WordPart) {
 }
 
 // lit adds unquoted text of the script.
-func (x *expansion) lit(v string, first bool) {
+func (x *expansion) lit(v string, first, last bool) {
 	if v == "" {
 		return
 	}
 	x.has = true
-	if first && v[0] == '~' {
-		v = x.tilde(v)
+	if first && (last || strings.IndexByte(v, '/') >= 0) {
+		if eq := strings.IndexByte(v, '='); eq > 0 && eq+1 < len(v) && v[eq+1] == '~' && x.mode == splitUp && !x.s.elements && isName(v[:eq]) {
+			x.add(v[:eq+1])
+			v = v[eq+1:]
+		}
+		if v[0] == '~' {
+			v = x.tilde(v)
+		}
 	}
 	for i := 0; i < len(v); i++ {
 		c := v[i]
@@ -242,12 +254,49 @@ func (x *expansion) value(p syntax.WordPart) {
 		x.unquoted(x.s.substitute(p))
 		return
 	}
+	if w := x.s.instead(e); w != nil && x.mode == splitUp {
+		x.replacement(w)
+		return
+	}
 	values, _ := x.s.param(e, false)
 	for i, v := range values {
 		if i > 0 {
 			x.next()
 		}
 		x.unquoted(v)
+	}
+}
+
+// replacement adds the word of an unquoted ${a:-word}: what it quotes is not split.
+func (x *expansion) replacement(w *syntax.Word) {
+	for i, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			v := p.Value
+			if i == 0 && v != "" && v[0] == '~' {
+				v = x.tilde(v)
+			}
+			x.unquotedLit(v)
+		default:
+			x.parts(w.Parts[i : i+1])
+		}
+	}
+}
+
+// unquotedLit adds text of the script that is split like a value; what a
+// backslash quotes is not.
+func (x *expansion) unquotedLit(v string) {
+	for {
+		i := strings.IndexByte(v, '\\')
+		if i < 0 || i+1 == len(v) {
+			x.unquoted(v)
+			return
+		}
+		x.unquoted(v[:i])
+		if v[i+1] != '\n' {
+			x.add(v[i+1 : i+2])
+		}
+		v = v[i+2:]
 	}
 }
 
@@ -261,7 +310,10 @@ func (x *expansion) unquoted(v string) {
 		x.add(activate(v))
 		return
 	}
-	ifs, _ := x.s.get("IFS")
+	if !x.s.spend(len(v)) {
+		return
+	}
+	ifs := x.s.ifs()
 	for i := 0; i < len(v); {
 		if strings.IndexByte(ifs, v[i]) < 0 {
 			x.buf = append(x.buf, active(v[i]))

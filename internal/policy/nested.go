@@ -58,6 +58,9 @@ func (s *shell) runWith(argv, items []string, mark string, replace bool, n int) 
 	f := s.fork()
 	f.stdin, f.funcs, f.alias = nil, nil, nil
 	if replace && mark != "" {
+		if len(items) > maxRuns {
+			s.giveUp("xargs has too many items")
+		}
 		for _, item := range items[:min(len(items), maxRuns)] {
 			words := slices.Clone(argv)
 			for i, w := range words {
@@ -70,7 +73,10 @@ func (s *shell) runWith(argv, items []string, mark string, replace bool, n int) 
 	if n <= 0 {
 		n = max(1, len(items))
 	}
-	for i := 0; i < len(items) && i/n < maxRuns; i += n {
+	for i := 0; i < len(items) && !s.r.done; i += n {
+		if i/n == maxRuns {
+			n = len(items) // the rest at once
+		}
 		f.run(slices.Concat(argv, items[i:min(len(items), i+n)]))
 	}
 	if len(items) == 0 {

@@ -29,7 +29,7 @@ func (s *shell) param(p *syntax.ParamExp, quoted bool) (values []string, many bo
 	}
 	switch {
 	case p.Exp != nil:
-		values = s.operate(p.Exp, name, values, set, many)
+		values = s.operate(p.Exp, name, values, set, quoted)
 	case p.Slice != nil:
 		values = s.slice(p.Slice, values, many, name)
 	case p.Repl != nil:
@@ -103,7 +103,7 @@ func (s *shell) values(name string, index syntax.ArithmExpr, quoted bool) (value
 // join is a list as "$@" or as "$*" give it.
 func (s *shell) join(list []string, how string, quoted bool) ([]string, bool, bool) {
 	if how == "*" && quoted {
-		ifs, _ := s.get("IFS")
+		ifs := s.ifs()
 		sep := ifs[:min(1, len(ifs))]
 		return []string{strings.Join(list, sep)}, len(list) > 0, false
 	}
@@ -167,11 +167,11 @@ func length(values []string, many bool) string {
 }
 
 // operate applies ${a:-b}, ${a#b}, ${a^^} and their like.
-func (s *shell) operate(e *syntax.Expansion, name string, values []string, set, many bool) []string {
+func (s *shell) operate(e *syntax.Expansion, name string, values []string, set, quoted bool) []string {
 	switch e.Op {
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
 		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		return s.whenUnset(e, name, values, set)
+		return s.whenUnset(e, name, values, set, quoted)
 	}
 	arg := ""
 	if e.Word != nil {
@@ -182,35 +182,26 @@ func (s *shell) operate(e *syntax.Expansion, name string, values []string, set, 
 		}
 	}
 	for i, v := range values {
+		if !s.affordable(v, arg) {
+			return []string{someText}
+		}
 		values[i] = s.operated(e.Op, v, arg)
 	}
 	return values
 }
 
 // whenUnset applies the operators that ask whether a parameter has a value.
-func (s *shell) whenUnset(e *syntax.Expansion, name string, values []string, set bool) []string {
-	colon := e.Op == syntax.AlternateUnsetOrNull || e.Op == syntax.DefaultUnsetOrNull ||
-		e.Op == syntax.ErrorUnsetOrNull || e.Op == syntax.AssignUnsetOrNull
-	there := set
-	if colon && set {
-		joined := strings.Join(values, "")
-		there = joined != ""
-		if joined == someText && s.r.choose("?"+name, 2) == 1 {
-			there = false
-		}
-	}
-	if !set && s.halt == exiting && s.nounset {
-		s.halt = running // an operator forgives what nounset does not
-	}
+func (s *shell) whenUnset(e *syntax.Expansion, name string, values []string, set, quoted bool) []string {
+	there := s.there(e, name, values, set)
 	switch e.Op {
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		if there {
-			return []string{s.one(e.Word)}
+			return []string{s.word(e.Word, quoted)}
 		}
 		return []string{""}
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
 		if !there {
-			return []string{s.one(e.Word)}
+			return []string{s.word(e.Word, quoted)}
 		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if !there {
@@ -224,6 +215,80 @@ func (s *shell) whenUnset(e *syntax.Expansion, name string, values []string, set
 		}
 	}
 	return values
+}
+
+// there reports whether a parameter has the value that an operator asks for.
+func (s *shell) there(e *syntax.Expansion, name string, values []string, set bool) bool {
+	if !set && s.halt == exiting && s.nounset {
+		s.halt = running // an operator forgives what nounset does not
+	}
+	if !set || e.Op != syntax.AlternateUnsetOrNull && e.Op != syntax.DefaultUnsetOrNull &&
+		e.Op != syntax.ErrorUnsetOrNull && e.Op != syntax.AssignUnsetOrNull {
+		return set
+	}
+	joined := strings.Join(values, "")
+	return joined != "" && (joined != someText || s.r.choose("?"+name, 2) == 0)
+}
+
+// instead returns the word that ${a:-word} or ${a:+word} stands for, nil where
+// the parameter's own value does.
+func (s *shell) instead(p *syntax.ParamExp) *syntax.Word {
+	if p.Exp == nil || p.Param == nil || p.Excl || p.Length {
+		return nil
+	}
+	alternate := false
+	switch p.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		alternate = true
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+	default:
+		return nil
+	}
+	values, set, _ := s.values(p.Param.Value, p.Index, false)
+	if s.there(p.Exp, p.Param.Value, values, set) != alternate {
+		return nil
+	}
+	return p.Exp.Word
+}
+
+// word is the word of an operator. Within double quotes single ones are text.
+func (s *shell) word(w *syntax.Word, quoted bool) string {
+	if !quoted || w == nil {
+		return s.one(w)
+	}
+	x := expansion{s: s}
+	for i, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			x.add(unescape(p.Value))
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				x.add(ansi(p.Value))
+			} else {
+				x.add("'" + p.Value + "'")
+			}
+		default:
+			x.parts(w.Parts[i : i+1])
+		}
+	}
+	return string(x.buf)
+}
+
+// maxPattern bounds the values that patterns are applied to, in bytes, and the
+// comparisons that one application may take.
+const (
+	maxPattern = 4096
+	maxCompare = 1 << 20
+)
+
+// affordable reports whether a pattern can be tried at every place of a value.
+// Patterns without stars are cheap.
+func (s *shell) affordable(v, pattern string) bool {
+	cost := len(v) * (len(v) + len(pattern)) / 4
+	if stars := strings.Count(pattern, string(anyRun)); stars > 1 {
+		cost *= len(pattern)
+	}
+	return len(v) <= maxPattern && cost <= maxCompare*4 && s.spend(cost/4)
 }
 
 // operated applies an operator to one value.
@@ -364,7 +429,7 @@ func (s *shell) replace(rp *syntax.Replace, values []string) []string {
 		anchor, pattern = pattern[0], pattern[1:]
 	}
 	for i, v := range values {
-		if !known(v) || !known(pattern) {
+		if !known(v) || !known(pattern) || !s.affordable(v, pattern+with) {
 			values[i] = someText
 			continue
 		}
@@ -374,7 +439,7 @@ func (s *shell) replace(rp *syntax.Replace, values []string) []string {
 }
 
 func replaced(v, pattern, with string, anchor byte, all bool) string {
-	if pattern == "" && anchor == 0 || len(v) > 4096 {
+	if pattern == "" && anchor == 0 {
 		return v
 	}
 	var b strings.Builder

@@ -134,12 +134,13 @@ func (s *shell) input() string {
 	}
 	text := s.stdin.text
 	s.stdin.text = ""
+	s.spend(len(text))
 	return text
 }
 
 // print adds to the command's output, if anybody looks at it.
 func (s *shell) print(text string) {
-	if s.out != nil && s.out.Len()+len(text) <= maxText {
+	if s.out != nil && s.spend(len(text)) && s.out.Len()+len(text) <= maxText {
 		s.out.WriteString(text)
 	}
 }

@@ -19,6 +19,7 @@ const (
 	maxAlts    = 8      // values a variable may have at one point
 	maxWorlds  = 32     // combinations of them tried for one command
 	maxText    = 1 << 20
+	maxWork    = 8 << 20 // bytes copied and compared, roughly
 )
 
 // A run is one judgement: what all its shells share.
@@ -30,7 +31,7 @@ type run struct {
 	verdict  Verdict
 	done     bool // nothing can change the verdict any more
 
-	steps, rounds, words, depth int
+	steps, rounds, words, depth, work, level int
 
 	// choices are the ways taken where a value may be one of several.
 	choices []choice
@@ -105,8 +106,10 @@ type shell struct {
 	foreign bool // the environment is another machine's
 	nounset bool
 	allExp  bool // set -a
-	halt    halt
-	levels  int // of break and continue
+
+	elements bool // the words at work are elements of an array
+	halt     halt
+	levels   int // of break and continue
 }
 
 // halt is why the rest of a list is not run.
@@ -167,6 +170,7 @@ func (r *run) start(cwd string) *shell {
 
 // fork is a subshell: what it sets is lost. Its output goes where s's goes.
 func (s *shell) fork() *shell {
+	s.spend(16 * len(s.vars))
 	f := *s
 	f.vars = slices.Clone(s.vars)
 	f.funcs = slices.Clip(s.funcs)
@@ -198,6 +202,16 @@ func (s *shell) giveUp(why string) {
 	s.r.done = true
 }
 
+// spend counts work, so that no script takes long, and reports whether there is
+// some left.
+func (s *shell) spend(n int) bool {
+	if s.r.work += n; s.r.work < 0 || s.r.work > maxWork {
+		s.giveUp("it makes too much work")
+		return false
+	}
+	return true
+}
+
 const maxSpan = 200
 
 // span is the source of the command at work.
@@ -220,6 +234,9 @@ func (s *shell) span() string {
 func (s *shell) script(text string) tri {
 	if s.r.done || strings.TrimSpace(text) == "" {
 		return yes
+	}
+	if !s.spend(4 * len(text)) {
+		return maybe
 	}
 	if len(text) > maxCommand {
 		s.giveUp("a script in it is longer than 128 KiB")
@@ -263,7 +280,7 @@ func (s *shell) finish() {
 func (r *run) parse(text string) (*syntax.File, error) {
 	p := r.j.parsers.Get().(*syntax.Parser)
 	defer r.j.parsers.Put(p)
-	if depth(text) > maxDepth {
+	if depth(text) > maxDepth || tooNested(text) {
 		return nil, errDeep
 	}
 	return p.Parse(strings.NewReader(text), "")
@@ -283,6 +300,40 @@ func depth(text string) int {
 		}
 	}
 	return deepest
+}
+
+// maxNested bounds the words that may nest without brackets.
+const maxNested = 4096
+
+// tooNested reports whether a long text could nest too deeply by other means.
+func tooNested(text string) bool {
+	if len(text) <= 2*maxNested {
+		return false
+	}
+	if strings.Contains(text, strings.Repeat("! ", maxDepth)) || strings.Count(text, "()") > maxNested {
+		return true
+	}
+	n, run := 0, 0
+	for word := range strings.FieldsSeq(text) {
+		switch word {
+		case "if", "while", "until", "for", "case", "select", "time", "coproc", "!", "then", "do", "elif", "else":
+			n++
+		}
+		if len(word) == 1 && hasAny(word, "-+~!*?") {
+			run++
+		} else {
+			run = 0
+		}
+		if n > maxNested || run > maxNested {
+			return true
+		}
+	}
+	for _, c := range []string{"~", "!", "-+", "**", "?"} {
+		if strings.Contains(text, strings.Repeat(c, maxNested/len(c))) {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the binding of a variable.
@@ -342,8 +393,6 @@ func (s *shell) get(name string) (value string, set bool) {
 			return someHome, true
 		}
 		return s.r.home, true
-	case name == "IFS":
-		return " \t\n", true
 	case oneOf(name, shellSets), s.hazy:
 		return someText, true
 	}
@@ -351,6 +400,14 @@ func (s *shell) get(name string) (value string, set bool) {
 		s.halt = exiting
 	}
 	return "", false
+}
+
+// ifs is what separates fields.
+func (s *shell) ifs() string {
+	if b := s.find("IFS"); b != nil && b.kind == scalar {
+		return b.alts[0]
+	}
+	return " \t\n"
 }
 
 // special are the parameters without a name.
@@ -397,6 +454,7 @@ func (s *shell) special(name string) (string, bool) {
 // set assigns a variable. In a second world of the same command the value is
 // one more that the variable may have.
 func (s *shell) set(name, value string) {
+	s.spend(4*len(s.vars) + len(value))
 	b := s.find(name)
 	if b == nil {
 		_, exported := s.environ(name)

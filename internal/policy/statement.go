@@ -28,9 +28,10 @@ func (s *shell) stmt(st *syntax.Stmt) tri {
 	if s.r.steps++; s.r.steps > maxSteps {
 		s.giveUp("it has too many steps")
 	}
-	if s.r.done {
+	if s.enter(); s.r.done {
 		return maybe
 	}
+	defer s.leaveLevel()
 	t := s
 	if st.Background || st.Coprocess {
 		t = s.fork()
@@ -52,6 +53,15 @@ func (s *shell) stmt(st *syntax.Stmt) tri {
 	}
 	return status
 }
+
+// enter goes one level deeper into the script.
+func (s *shell) enter() {
+	if s.r.level++; s.r.level > 4*maxDepth {
+		s.giveUp("it is nested too deeply")
+	}
+}
+
+func (s *shell) leaveLevel() { s.r.level-- }
 
 // redirected runs a statement's command with its streams changed.
 func (s *shell) redirected(st *syntax.Stmt) tri {
@@ -97,7 +107,7 @@ func (s *shell) wrote(file, text string, appending bool) {
 	if appending {
 		text = s.r.files[file] + text
 	}
-	if len(text) <= maxText {
+	if len(text) <= maxText && s.spend(len(text)) {
 		s.r.files[file] = text
 	}
 }
@@ -322,6 +332,7 @@ func (s *shell) looped() bool {
 const maxWhile = 100
 
 func (s *shell) while(c *syntax.WhileClause) tri {
+	st := yes
 	for i := 0; i < maxWhile && s.round(); i++ {
 		cond := s.stmts(c.Cond)
 		if c.Until {
@@ -335,17 +346,18 @@ func (s *shell) while(c *syntax.WhileClause) tri {
 			f.stmts(c.Do)
 			f.looped()
 			s.merge(s.fork(), f)
-			break
+			return maybe
 		}
-		s.stmts(c.Do)
+		st = s.stmts(c.Do)
 		if !s.looped() {
 			break
 		}
 	}
-	return maybe
+	return st
 }
 
 func (s *shell) forClause(c *syntax.ForClause) tri {
+	st := yes
 	switch loop := c.Loop.(type) {
 	case *syntax.WordIter:
 		items := s.args
@@ -358,21 +370,22 @@ func (s *shell) forClause(c *syntax.ForClause) tri {
 				break
 			}
 			s.set(loop.Name.Value, item)
-			s.stmts(c.Do)
+			st = s.stmts(c.Do)
 			if !s.looped() {
 				break
 			}
 		}
 	case *syntax.CStyleLoop:
-		s.cStyle(loop, c.Do)
+		st = s.cStyle(loop, c.Do)
 	}
 	if s.r.rounds > maxRounds {
 		s.giveUp("its loops have too many rounds")
 	}
-	return maybe
+	return st
 }
 
-func (s *shell) cStyle(loop *syntax.CStyleLoop, body []*syntax.Stmt) {
+func (s *shell) cStyle(loop *syntax.CStyleLoop, body []*syntax.Stmt) tri {
+	st := yes
 	if loop.Init != nil {
 		s.arith(loop.Init)
 	}
@@ -380,20 +393,21 @@ func (s *shell) cStyle(loop *syntax.CStyleLoop, body []*syntax.Stmt) {
 		if loop.Cond != nil {
 			n, ok := s.arith(loop.Cond)
 			if ok && n == 0 {
-				return
+				return st
 			}
 			if !ok {
 				i = maxWhile
 			}
 		}
-		s.stmts(body)
+		st = s.stmts(body)
 		if !s.looped() {
-			return
+			break
 		}
 		if loop.Post != nil {
 			s.arith(loop.Post)
 		}
 	}
+	return st
 }
 
 func (s *shell) caseClause(c *syntax.CaseClause) tri {
@@ -456,7 +470,7 @@ func (s *shell) like(word, pattern string) tri {
 	if pattern == "\x02" {
 		return yes
 	}
-	if !known(word) || !known(pattern) {
+	if !known(word) || !known(pattern) || len(word) > maxPattern || !s.spend(len(word)*len(pattern)) {
 		return maybe
 	}
 	return truth(matches(pattern, plain(word)))

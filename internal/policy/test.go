@@ -8,6 +8,10 @@ import (
 
 // test is the truth of what stands between [[ and ]].
 func (s *shell) test(x syntax.TestExpr) tri {
+	if s.enter(); s.r.done {
+		return maybe
+	}
+	defer s.leaveLevel()
 	switch x := x.(type) {
 	case *syntax.Word:
 		return nonEmpty(s.one(x))
