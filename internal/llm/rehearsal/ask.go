@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/llm"
@@ -16,21 +15,21 @@ import (
 var help string
 
 var (
-	mention  = regexp.MustCompile(`(?i)^(?:<@[A-Z0-9]+>|@?iris\b)[\s,:!]*`)
-	polite   = regexp.MustCompile(`(?i)^(?:please|kindly|(?:can|could|would|will) you(?: please)?|i(?:'d like| would like| want) you to|i(?:'d like| would like| want) to|let'?s|ok(?:ay)?,|so,|now,?|just) `)
-	thanks   = regexp.MustCompile(`(?i)(?:,? please|,? for me|,? thanks|,? thank you)[.!?]*$`)
-	greeting = regexp.MustCompile(`(?i)^(?:hi|hello|hey|hiya|howdy|yo|moin|hallo|servus|good (?:morning|afternoon|evening|day))(?: (?:there|iris|all|team|everyone))?[\s,!.:)]*`)
-	gratias  = regexp.MustCompile(`(?i)^(?:thanks|thank you|thx|ty|great|nice|cool|perfect|awesome|well done|good job)\b[^?]{0,40}$`)
-	farewell = regexp.MustCompile(`(?i)^(?:bye|goodbye|good ?night|see you|ciao|cheers)\b[^?]{0,30}$`)
-	helping  = regexp.MustCompile(`(?i)^(?:/?help|\?+|commands|what can (?:you|i) do.*|what (?:do|can) you (?:understand|know|support).*|how (?:does this|do you|do i|can i) (?:work|use|start|begin).*|who are you.*|what are you.*|are you (?:a|an|real|human|there).*)[?!.]*$`)
-	modelAsk = regexp.MustCompile(`(?i)\b(?:which|what|real|another|change|set|configure|use)\b.*\b(?:model|llm|provider|api ?key)\b`)
-	again    = regexp.MustCompile(`(?i)^(?:again|once more|repeat(?: that| it)?|(?:run|do|try) (?:it|that) again|retry)[.!]*$`)
-	useTool  = regexp.MustCompile(`(?is)^(?:call|use)(?: the)?(?: tool)? ([\w.:-]+)(?: tool)?(?: with)?:?\s*(\{.*\})?$`)
-	toolsAsk = regexp.MustCompile(`(?i)^(?:(?:which|what|list|show)(?: me)?(?: all)?(?: your| the)? tools\b.*|tools)[?.!]*$`)
-	sumUp    = regexp.MustCompile(`(?i)^(?:summari[sz]e|summary)\b`)
-	yes      = regexp.MustCompile(`(?i)^(?:yes|yep|yeah|y|approved?|confirm(?:ed)?|go ahead|proceed|ok|okay|do it|run it|sure|allowed|granted|lgtm|sounds good)\b|\b(?:is|was|has been|been) (?:approved|granted|confirmed|allowed)\b`)
-	no       = regexp.MustCompile(`(?i)^(?:no|nope|n|don'?t|do not|stop|cancel|deny|denied|reject(?:ed)?|decline[d]?)\b|\b(?:is|was|has been|been) (?:denied|rejected|declined|refused)\b`)
-	heldText = regexp.MustCompile(`(?i)\b(?:approv\w*|confirm\w*|held|ask (?:the user|a person|first))\b`)
+	mention  = lazy(`(?i)^(?:<@[A-Z0-9]+>|@?iris\b)[\s,:!]*`)
+	polite   = lazy(`(?i)^(?:please|kindly|(?:can|could|would|will) you(?: please)?|i(?:'d like| would like| want) you to|i(?:'d like| would like| want) to|let'?s|ok(?:ay)?,|so,|now,?|just) `)
+	thanks   = lazy(`(?i)(?:,? please|,? for me|,? thanks|,? thank you)[.!?]*$`)
+	greeting = lazy(`(?i)^(?:hi|hello|hey|hiya|howdy|yo|moin|hallo|servus|good (?:morning|afternoon|evening|day))(?: (?:there|iris|all|team|everyone))?[\s,!.:)]*`)
+	gratias  = lazy(`(?i)^(?:thanks|thank you|thx|ty|great|nice|cool|perfect|awesome|well done|good job)\b[^?]{0,40}$`)
+	farewell = lazy(`(?i)^(?:bye|goodbye|good ?night|see you|ciao|cheers)\b[^?]{0,30}$`)
+	helping  = lazy(`(?i)^(?:/?help|\?+|commands|what can (?:you|i) do.*|what (?:do|can) you (?:understand|know|support).*|how (?:does this|do you|do i|can i) (?:work|use|start|begin).*|who are you.*|what are you.*|are you (?:a|an|real|human|there).*)[?!.]*$`)
+	modelAsk = lazy(`(?i)\b(?:which|what|real|another|change|set|configure|use)\b.*\b(?:model|llm|provider|api ?key)\b`)
+	again    = lazy(`(?i)^(?:again|once more|repeat(?: that| it)?|(?:run|do|try) (?:it|that) again|retry)[.!]*$`)
+	useTool  = lazy(`(?is)^(?:call|use)(?: the)?(?: tool)? ([\w.:-]+)(?: tool)?(?: with)?:?\s*(\{.*\})?$`)
+	toolsAsk = lazy(`(?i)^(?:(?:which|what|list|show)(?: me)?(?: all)?(?: your| the)? tools\b.*|tools)[?.!]*$`)
+	sumUp    = lazy(`(?i)^(?:summari[sz]e|summary)\b`)
+	yes      = lazy(`(?i)^(?:yes|yep|yeah|y|approved?|confirm(?:ed)?|go ahead|proceed|ok|okay|do it|run it|sure|allowed|granted|lgtm|sounds good)\b|\b(?:is|was|has been|been) (?:approved|granted|confirmed|allowed)\b`)
+	no       = lazy(`(?i)^(?:no|nope|n|don'?t|do not|stop|cancel|deny|denied|reject(?:ed)?|decline[d]?)\b|\b(?:is|was|has been|been) (?:denied|rejected|declined|refused)\b`)
+	heldText = lazy(`(?i)\b(?:approv\w*|confirm\w*|held|ask (?:the user|a person|first))\b`)
 )
 
 // understand turns one sentence into a plan. The order of the rules matters:

@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,16 +9,16 @@ import (
 )
 
 var (
-	runWord  = regexp.MustCompile(`(?is)^(?:run|execute|exec|bash|shell|sh|\$|!)(?:\s*:\s*|\s+)(?:the )?(?:command |commands )?:?\s*(.+)$`)
-	tryWord  = regexp.MustCompile(`(?is)^(?:do|try|start|what does|what is the output of)\s+(.*\x60.*)$`)
-	span     = regexp.MustCompile("`([^`\n]+)`")
-	blocks   = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\n(.*?)\n?```")
-	between  = regexp.MustCompile(`(?i)^(?:[\s,;.?!]|and|then|also|print|say|return|the|command|commands|both)*$`)
-	sentence = regexp.MustCompile(`(?i)^(?:the|a|an|my|your|our|all|some|it|this|that|these|those|tests?|everything|something|anything)\b`)
-	andNext  = regexp.MustCompile(`(?i),? and (?:then |also |run )*`)
-	shellish = regexp.MustCompile(`(?:^|\s)-{1,2}\w|[|<>$*;=~]|&&|\S/|/\S|\.\w`)
-	scriptAt = regexp.MustCompile(`^(?:\./|~/|/)[\w./+-]+(?:\s|$)`)
-	plainArg = regexp.MustCompile(`^[A-Za-z0-9_./@%+=:,-]+$`)
+	runWord  = lazy(`(?is)^(?:run|execute|exec|bash|shell|sh|\$|!)(?:\s*:\s*|\s+)(?:the )?(?:command |commands )?:?\s*(.+)$`)
+	tryWord  = lazy(`(?is)^(?:do|try|start|what does|what is the output of)\s+(.*\x60.*)$`)
+	span     = lazy("`([^`\n]+)`")
+	blocks   = lazy("(?s)```[a-zA-Z0-9_+-]*\n(.*?)\n?```")
+	between  = lazy(`(?i)^(?:[\s,;.?!]|and|then|also|print|say|return|the|command|commands|both)*$`)
+	sentence = lazy(`(?i)^(?:the|a|an|my|your|our|all|some|it|this|that|these|those|tests?|everything|something|anything)\b`)
+	andNext  = lazy(`(?i),? and (?:then |also |run )*`)
+	shellish = lazy(`(?:^|\s)-{1,2}\w|[|<>$*;=~]|&&|\S/|/\S|\.\w`)
+	scriptAt = lazy(`^(?:\./|~/|/)[\w./+-]+(?:\s|$)`)
+	plainArg = lazy(`^[A-Za-z0-9_./@%+=:,-]+$`)
 )
 
 // commands are first words that make a line a command by themselves.
@@ -155,13 +154,13 @@ func ticked(lines []string) string {
 }
 
 var (
-	bringUp  = regexp.MustCompile(`(?i)^(?:what(?:'s|s| is| are| do(?:es)?)?|which|list|show|show me|see|look|give me|tell me|ls)\b`)
-	places   = regexp.MustCompile(`(?i)\b(?:files?|folders?|director(?:y|ies)|dir|workspace|repo|repository|here|contents?)\b`)
-	bigness  = regexp.MustCompile(`(?i)\bhow (?:big|large|heavy)\b|\bhow much (?:space|room) (?:does|do|is|are)\b|\b(?:total )?size of\b|\bdisk usage of\b`)
-	counting = regexp.MustCompile(`(?i)\bhow many files\b`)
-	whatIn   = regexp.MustCompile(`(?i)^what(?:'s| is) (?:in|inside) ([\w./~@+-]+)[?!.]*$`)
-	inPlace  = regexp.MustCompile(`(?i)\b(?:in|of|inside|under|below|at|ls|does|(?:big|large|heavy) (?:is|are)) (?:the |my |your )?(?:folder |directory |file )?[\x60"']?([\w./~@+-]+)[\x60"']?`)
-	noPlace  = regexp.MustCompile(`(?i)^(?:this|the|my|your|our|it|here|there|current|folder|director(?:y|ies)|dir|file|files|workspace|repo|repository|in|inside|of|everything|all|take|content|contents|they|and|is|are)$`)
+	bringUp  = lazy(`(?i)^(?:what(?:'s|s| is| are| do(?:es)?)?|which|list|show|show me|see|look|give me|tell me|ls)\b`)
+	places   = lazy(`(?i)\b(?:files?|folders?|director(?:y|ies)|dir|workspace|repo|repository|here|contents?)\b`)
+	bigness  = lazy(`(?i)\bhow (?:big|large|heavy)\b|\bhow much (?:space|room) (?:does|do|is|are)\b|\b(?:total )?size of\b|\bdisk usage of\b`)
+	counting = lazy(`(?i)\bhow many files\b`)
+	whatIn   = lazy(`(?i)^what(?:'s| is) (?:in|inside) ([\w./~@+-]+)[?!.]*$`)
+	inPlace  = lazy(`(?i)\b(?:in|of|inside|under|below|at|ls|does|(?:big|large|heavy) (?:is|are)) (?:the |my |your )?(?:folder |directory |file )?[\x60"']?([\w./~@+-]+)[\x60"']?`)
+	noPlace  = lazy(`(?i)^(?:this|the|my|your|our|it|here|there|current|folder|director(?:y|ies)|dir|file|files|workspace|repo|repository|in|inside|of|everything|all|take|content|contents|they|and|is|are)$`)
 )
 
 func isFolderWord(s string) bool { return noPlace.MatchString(s) }
@@ -198,20 +197,20 @@ func folder(text string, b box) (plan, bool) {
 // questions are plain questions about the machine with the commands that
 // answer them.
 var questions = []struct {
-	ask   *regexp.Regexp
+	ask   *pattern
 	lines []string
 }{
-	{regexp.MustCompile(`(?i)\b(?:disk|storage|drive)\b|\bhow much space\b|\bfree space\b`), []string{"df -h"}},
-	{regexp.MustCompile(`(?i)\b(?:memory|ram)\b.*\b(?:free|left|use|used|have|available|much)\b|\bhow much (?:memory|ram)\b|^(?:show me |show )?(?:the )?(?:free )?(?:memory|ram)\b`), []string{"free -h"}},
-	{regexp.MustCompile(`(?i)\buptime\b|\bhow long\b.*\b(?:up|running)\b|\bload\b`), []string{"uptime"}},
-	{regexp.MustCompile(`(?i)\bwhat(?:'s| is)? (?:the )?(?:time|date|day)\b|\btime is it\b|\bwhich day\b`), []string{"date"}},
-	{regexp.MustCompile(`(?i)\bwho am i\b|\bwh(?:ich|at) user\b`), []string{"id"}},
-	{regexp.MustCompile(`(?i)\bwhere (?:am i|are you|are we)\b|\bwh(?:ich|at) (?:folder|directory)\b|\bworking directory\b`), []string{"pwd"}},
-	{regexp.MustCompile(`(?i)\bwh(?:ich|at)\b.*\b(?:os|system|kernel|machine|computer|linux|distribution|host)\b|\b(?:system|machine) info\w*\b`), []string{"uname -a", "head -n 4 /etc/os-release"}},
-	{regexp.MustCompile(`(?i)\bprocess(?:es)?\b|\bwhat(?:'s| is) running\b`), []string{"ps aux --sort=-%mem | head -n 12"}},
-	{regexp.MustCompile(`(?i)\bip address\b|\bnetwork\b.*\b(?:interfaces?|address(?:es)?)\b|\bmy ip\b`), []string{"ip -brief address"}},
-	{regexp.MustCompile(`(?i)\bgit status\b|\bwhat (?:has )?changed\b|\buncommitted\b`), []string{"git status --short --branch"}},
-	{regexp.MustCompile(`(?i)\b(?:cpus?|cores|processors?)\b`), []string{"nproc"}},
+	{lazy(`(?i)\b(?:disk|storage|drive)\b|\bhow much space\b|\bfree space\b`), []string{"df -h"}},
+	{lazy(`(?i)\b(?:memory|ram)\b.*\b(?:free|left|use|used|have|available|much)\b|\bhow much (?:memory|ram)\b|^(?:show me |show )?(?:the )?(?:free )?(?:memory|ram)\b`), []string{"free -h"}},
+	{lazy(`(?i)\buptime\b|\bhow long\b.*\b(?:up|running)\b|\bload\b`), []string{"uptime"}},
+	{lazy(`(?i)\bwhat(?:'s| is)? (?:the )?(?:time|date|day)\b|\btime is it\b|\bwhich day\b`), []string{"date"}},
+	{lazy(`(?i)\bwho am i\b|\bwh(?:ich|at) user\b`), []string{"id"}},
+	{lazy(`(?i)\bwhere (?:am i|are you|are we)\b|\bwh(?:ich|at) (?:folder|directory)\b|\bworking directory\b`), []string{"pwd"}},
+	{lazy(`(?i)\bwh(?:ich|at)\b.*\b(?:os|system|kernel|machine|computer|linux|distribution|host)\b|\b(?:system|machine) info\w*\b`), []string{"uname -a", "head -n 4 /etc/os-release"}},
+	{lazy(`(?i)\bprocess(?:es)?\b|\bwhat(?:'s| is) running\b`), []string{"ps aux --sort=-%mem | head -n 12"}},
+	{lazy(`(?i)\bip address\b|\bnetwork\b.*\b(?:interfaces?|address(?:es)?)\b|\bmy ip\b`), []string{"ip -brief address"}},
+	{lazy(`(?i)\bgit status\b|\bwhat (?:has )?changed\b|\buncommitted\b`), []string{"git status --short --branch"}},
+	{lazy(`(?i)\b(?:cpus?|cores|processors?)\b`), []string{"nproc"}},
 }
 
 // system answers questions about the machine. Long texts are not questions.

@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/llm"
@@ -12,26 +11,26 @@ import (
 const pathPattern = `(?:the |my |your |our |a |an |this )?(?:new |empty )*(?:file )?(?:called |named )?("[^"\n]+"|'[^'\n]+'|\x60[^\x60\n]+\x60|[^\s"'\x60]+)(?: file)?`
 
 var (
-	reading = []*regexp.Regexp{
-		regexp.MustCompile(`(?i)^(read|open|view|print|show me|show|display|look at|look into|summari[sz]e) ` + pathPattern + `[?!]*$`),
-		regexp.MustCompile(`(?i)^(what(?:'s| is)(?: written| inside)? in|what does) ` + pathPattern + `(?: say| contain| look like)?[?!]*$`),
+	reading = []*pattern{
+		lazy(`(?i)^(read|open|view|print|show me|show|display|look at|look into|summari[sz]e) ` + pathPattern + `[?!]*$`),
+		lazy(`(?i)^(what(?:'s| is)(?: written| inside)? in|what does) ` + pathPattern + `(?: say| contain| look like)?[?!]*$`),
 	}
-	severally = regexp.MustCompile(`(?i)^(?:read|open|view|print|show me|show|display) (?:the |my |your )?(?:files? )?([^\n"'\x60]+\.\w{1,10})[?!]*$`)
-	listComma = regexp.MustCompile(`(?i),? and |, ?`)
-	attaching = regexp.MustCompile(`(?i)^(attach|upload|send me|send|share|give me|download) ` + pathPattern + `(?: to me| here| as a file)*[?!]*$`)
-	writeLast = regexp.MustCompile(`(?is)^(?:write|save|put|store) (.+) (?:to|into|in|as) ` + pathPattern + `\s*$`)
-	writeHead = regexp.MustCompile(`(?is)^(?:write|save|put|store)(?: this)? (?:to|into|in) ` + pathPattern + `\s*[:\n]\s*(.+)$`)
-	creating  = regexp.MustCompile(`(?is)^(?:create|make|write) ` + pathPattern + ` (?:with|containing|saying|that says)(?: the)?(?: text| contents?| words?| line)?\s*:?\s+(.+)$`)
-	touching  = regexp.MustCompile(`(?i)^(?:create|make|touch) ` + pathPattern + `\s*$`)
-	making    = regexp.MustCompile(`(?i)^(?:create|make) (?:the |a |an )?(?:new |empty )*(?:folder|directory|dir) (?:called |named )?("[^"\n]+"|'[^'\n]+'|\x60[^\x60\n]+\x60|[^\s"'\x60]+)\s*$`)
-	adding    = regexp.MustCompile(`(?is)^(?:append|add) (.+) to ` + pathPattern + `\s*$`)
-	editFirst = regexp.MustCompile(`(?is)^(?:edit|in|change|update|open) ` + pathPattern + `\s*[:,]?\s*(?:and )?(?:replace|change|swap|substitute|turn) (.+?) (?:with|by|to|into|for) (.+)$`)
-	editLast  = regexp.MustCompile(`(?is)^(?:replace|change|swap|substitute|turn) (.+?) (?:with|by|to|into) (.+) in ` + pathPattern + `\s*$`)
-	editAlone = regexp.MustCompile(`(?i)^(?:edit|change|update) ` + pathPattern + `\s*$`)
-	removing  = regexp.MustCompile(`(?i)^(?:delete|remove|erase) ` + pathPattern + `\s*$`)
-	extension = regexp.MustCompile(`\.[A-Za-z0-9_]{1,10}$`)
-	wellKnown = regexp.MustCompile(`^(?:README|LICENSE|Makefile|Dockerfile|CHANGELOG|NOTICE|TODO|MEMORY|\.[\w.-]+)$`)
-	fenced    = regexp.MustCompile("(?s)^```[a-zA-Z0-9_+-]*\n(.*?)\n?```$")
+	severally = lazy(`(?i)^(?:read|open|view|print|show me|show|display) (?:the |my |your )?(?:files? )?([^\n"'\x60]+\.\w{1,10})[?!]*$`)
+	listComma = lazy(`(?i),? and |, ?`)
+	attaching = lazy(`(?i)^(attach|upload|send me|send|share|give me|download) ` + pathPattern + `(?: to me| here| as a file)*[?!]*$`)
+	writeLast = lazy(`(?is)^(?:write|save|put|store) (.+) (?:to|into|in|as) ` + pathPattern + `\s*$`)
+	writeHead = lazy(`(?is)^(?:write|save|put|store)(?: this)? (?:to|into|in) ` + pathPattern + `\s*[:\n]\s*(.+)$`)
+	creating  = lazy(`(?is)^(?:create|make|write) ` + pathPattern + ` (?:with|containing|saying|that says)(?: the)?(?: text| contents?| words?| line)?\s*:?\s+(.+)$`)
+	touching  = lazy(`(?i)^(?:create|make|touch) ` + pathPattern + `\s*$`)
+	making    = lazy(`(?i)^(?:create|make) (?:the |a |an )?(?:new |empty )*(?:folder|directory|dir) (?:called |named )?("[^"\n]+"|'[^'\n]+'|\x60[^\x60\n]+\x60|[^\s"'\x60]+)\s*$`)
+	adding    = lazy(`(?is)^(?:append|add) (.+) to ` + pathPattern + `\s*$`)
+	editFirst = lazy(`(?is)^(?:edit|in|change|update|open) ` + pathPattern + `\s*[:,]?\s*(?:and )?(?:replace|change|swap|substitute|turn) (.+?) (?:with|by|to|into|for) (.+)$`)
+	editLast  = lazy(`(?is)^(?:replace|change|swap|substitute|turn) (.+?) (?:with|by|to|into) (.+) in ` + pathPattern + `\s*$`)
+	editAlone = lazy(`(?i)^(?:edit|change|update) ` + pathPattern + `\s*$`)
+	removing  = lazy(`(?i)^(?:delete|remove|erase) ` + pathPattern + `\s*$`)
+	extension = lazy(`\.[A-Za-z0-9_]{1,10}$`)
+	wellKnown = lazy(`^(?:README|LICENSE|Makefile|Dockerfile|CHANGELOG|NOTICE|TODO|MEMORY|\.[\w.-]+)$`)
+	fenced    = lazy("(?s)^```[a-zA-Z0-9_+-]*\n(.*?)\n?```$")
 )
 
 // looksLikeFile tells a path from an English word.

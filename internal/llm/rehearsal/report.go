@@ -3,7 +3,6 @@ package rehearsal
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -108,8 +107,8 @@ func cut(text string) (kept string, more int) {
 }
 
 var (
-	lsLine = regexp.MustCompile(`^([-dlbcps])\S*\s+\d+\s+\S+\s+\S+\s+(\d+)\s+\S+\s+\S+\s+\S+\s(.+)$`)
-	duLine = regexp.MustCompile(`^(\d[\d.,]*[KMGTP]?)\s+\S`)
+	lsLine = lazy(`^([-dlbcps])\S*\s+\d+\s+\S+\s+\S+\s+(\d+)\s+\S+\s+\S+\s+\S+\s(.+)$`)
+	duLine = lazy(`^(\d[\d.,]*[KMGTP]?)\s+\S`)
 )
 
 // folderReport sums up a round of "ls -la" and "du -sh" in a sentence.

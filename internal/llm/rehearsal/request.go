@@ -3,7 +3,6 @@ package rehearsal
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/llm"
@@ -141,10 +140,10 @@ func failed(rounds [][]exchange) bool {
 }
 
 var (
-	dynamicBlock = regexp.MustCompile(`(?s)^\s*<dynamic_context>.*</dynamic_context>\s*`)
-	stamp        = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d\] \[[^\]\n]*\]: ?`)
-	event        = regexp.MustCompile(`^\[EVENT:[^\]\n]*\] ?`)
-	trailing     = regexp.MustCompile(`(?s)\n\n<(?:unavailable_attachments|dropped_image_attachments|(?:slack|telegram|web)_attachments)[ >].*$`)
+	dynamicBlock = lazy(`(?s)^\s*<dynamic_context>.*</dynamic_context>\s*`)
+	stamp        = lazy(`^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d\] \[[^\]\n]*\]: ?`)
+	event        = lazy(`^\[EVENT:[^\]\n]*\] ?`)
+	trailing     = lazy(`(?s)\n\n<(?:unavailable_attachments|dropped_image_attachments|(?:slack|telegram|web)_attachments)[ >].*$`)
 )
 
 // unwrap takes the words of a person out of what the runtime puts around them.
@@ -162,9 +161,9 @@ func unwrap(m llm.Message) string {
 }
 
 var (
-	then    = regexp.MustCompile(`(?i)\s*[,;.]?\s+(?:and\s+)?then,?\s+`)
-	andIt   = regexp.MustCompile(`(?i)^(.+?),? and (attach|send me|read|show me|run|delete) (it|that|this)((?: file| back| to me)*)[.!]*$`)
-	pronoun = regexp.MustCompile(`(?i)^(attach|upload|send me|send|read|show me|show|run|execute|delete|remove) (?:it|that|this)(?: file| back| to me)*[.!?]*$`)
+	then    = lazy(`(?i)\s*[,;.]?\s+(?:and\s+)?then,?\s+`)
+	andIt   = lazy(`(?i)^(.+?),? and (attach|send me|read|show me|run|delete) (it|that|this)((?: file| back| to me)*)[.!]*$`)
+	pronoun = lazy(`(?i)^(attach|upload|send me|send|read|show me|show|run|execute|delete|remove) (?:it|that|this)(?: file| back| to me)*[.!?]*$`)
 )
 
 // steps splits a request at "then" and before "and attach it". Quoted text may

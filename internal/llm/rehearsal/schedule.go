@@ -3,7 +3,6 @@ package rehearsal
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +11,11 @@ import (
 )
 
 var (
-	interval = regexp.MustCompile(`(?i)\b(?:every|each) (?:(\d{1,2}) ?)?(minute|min|hour)s?\b`)
-	weekly   = regexp.MustCompile(`(?i)\b(?:every|each|on) (weekday|workday|weekend|day|morning|noon|evening|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month)s?\b|^(daily|hourly|weekly|monthly|nightly)\b`)
-	clock    = regexp.MustCompile(`(?i)\b(?:at|around) (\d{1,2})(?:[:.](\d\d))?(?: ?(am|pm))?(?: o'?clock)?(?:\W|$)`)
-	once     = regexp.MustCompile(`(?i)^(?:remind me\b|tomorrow\b|tonight\b|next (?:week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b|in (?:\d+|an?|one|two|five|ten) (?:minutes?|mins?|hours?|days?|weeks?)\b|at \d{1,2}\b)`)
-	wakeWord = regexp.MustCompile(`(?i)^(?:schedule|remind me)(?: a| an)?(?: task| job| reminder)?(?: to)?[\s:,]*`)
+	interval = lazy(`(?i)\b(?:every|each) (?:(\d{1,2}) ?)?(minute|min|hour)s?\b`)
+	weekly   = lazy(`(?i)\b(?:every|each|on) (weekday|workday|weekend|day|morning|noon|evening|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month)s?\b|^(daily|hourly|weekly|monthly|nightly)\b`)
+	clock    = lazy(`(?i)\b(?:at|around) (\d{1,2})(?:[:.](\d\d))?(?: ?(am|pm))?(?: o'?clock)?(?:\W|$)`)
+	once     = lazy(`(?i)^(?:remind me\b|tomorrow\b|tonight\b|next (?:week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b|in (?:\d+|an?|one|two|five|ten) (?:minutes?|mins?|hours?|days?|weeks?)\b|at \d{1,2}\b)`)
+	wakeWord = lazy(`(?i)^(?:schedule|remind me)(?: a| an)?(?: task| job| reminder)?(?: to)?[\s:,]*`)
 )
 
 // days gives cron's day of the week, and the hour when no clock time is said.
