@@ -30,10 +30,11 @@ type eventReader struct {
 	afterR bool   // the last line ended in \r: a \n that follows belongs to it
 	begun  bool   // the first line was read
 	id     int64
+	max    int // bytes of a line
 }
 
 func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, 64<<10)}
+	return &eventReader{r: bufio.NewReaderSize(r, 64<<10), max: maxLine}
 }
 
 // next returns the next frame that has data.
@@ -92,7 +93,7 @@ func (e *eventReader) line() ([]byte, error) {
 			}
 			e.begun = true
 			return line, nil
-		case len(e.buf) == maxLine:
+		case len(e.buf) == e.max:
 			return nil, errLongLine
 		default:
 			e.buf = append(e.buf, c)
