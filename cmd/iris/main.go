@@ -50,22 +50,33 @@ func run(args []string) (code int) {
 // root lists the subcommands.
 func root() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "iris",
-		Short:   "A self-hosted AI operator and teammate",
-		Version: version(),
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return errUsage{unknownCommand(c, args[0])}
-			}
-			return nil
-		},
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:           "iris",
+		Short:         "A self-hosted AI operator and teammate",
+		Version:       version(),
+		Args:          onlyCommands,
+		RunE:          help,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{unknownFlag(c, err)} })
 	c.AddCommand(serveCommand(), chatCommand(), doctorCommand(), versionCommand())
+	c.InitDefaultCompletionCmd()
+	for _, sub := range c.Commands() {
+		if sub.HasSubCommands() { // completion
+			sub.Args, sub.RunE = onlyCommands, help
+		}
+	}
 	return c
+}
+
+func help(c *cobra.Command, _ []string) error { return c.Help() }
+
+// onlyCommands refuses what is not the name of a subcommand.
+func onlyCommands(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errUsage{unknownCommand(c, args[0])}
+	}
+	return nil
 }
 
 // usageArgs makes wrong arguments an error of the command line.

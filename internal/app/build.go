@@ -52,8 +52,8 @@ func prepare(_ context.Context, root string, log *slog.Logger) error {
 }
 
 // build makes everything that lives in the workspace, from the ground up.
-func (s *server) build(ctx context.Context) (h *house, err error) {
-	h = &house{}
+func (s *server) build(ctx context.Context) (_ *house, err error) {
+	h := &house{}
 	defer func() {
 		if err != nil {
 			h.close(s.log)

@@ -132,12 +132,12 @@ func serverURL(host string, port int) string {
 }
 
 // embed starts a server in this process, on a port of its own, that logs only
-// what is wrong.
+// what is wrong with itself.
 func embed(ctx context.Context, opts Options) (c *terminal.Client, stop func(atOnce bool) error, err error) {
 	cfg := *opts.Config
 	cfg.Web.Port = 0
 	if cfg.Log.Level == "info" {
-		cfg.Log.Level = "warn"
+		cfg.Log.Level = "error" // the person sees how the turn goes
 	}
 	ln, err := listen(ctx, "127.0.0.1", 0, "IRIS_API_PORT")
 	if err != nil {
