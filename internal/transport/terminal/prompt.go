@@ -56,7 +56,9 @@ func (t *talk) nextLine(from lines, in io.Reader) (string, error) {
 	if len(t.typed) > 0 {
 		line := t.typed[0]
 		t.typed = t.typed[1:]
-		t.screen.note("› " + line)
+		if !leaving(line) {
+			t.screen.note("› " + line)
+		}
 		return line, nil
 	}
 	line, err := from.read(in)
@@ -96,25 +98,24 @@ func (t *talk) listen(ctx context.Context) error {
 	buf := make([]byte, 4096)
 	for {
 		n, _ := in.Read(buf)
-		if ctx.Err() != nil {
+		if n > 0 {
+			t.screen.entered()
+		} else if ctx.Err() != nil {
 			return nil
 		}
-		if n == 0 { // Ctrl-D, or the terminal is gone
+		switch text := strings.TrimSpace(string(buf[:n])); {
+		case n == 0 || leaving(text): // Ctrl-D, or the terminal is gone
 			t.typed = append(t.typed, "/quit")
+			t.screen.note("(leaves when this turn has ended)")
 			return nil
-		}
-		t.screen.entered()
-		switch text := strings.TrimSpace(string(buf[:n])); text {
-		case "":
-		case "/stop", "stop":
+		case text == "":
+		case text == "/stop" || text == "stop":
 			if err := t.stopRunning(ctx); err != nil && ctx.Err() == nil {
 				t.screen.trouble(fmt.Errorf("stop: %w", err))
 			}
 		default:
 			t.typed = append(t.typed, text)
-			if !leaving(text) {
-				t.screen.note("(waits until this turn has ended)")
-			}
+			t.screen.note("(waits until this turn has ended)")
 		}
 	}
 }

@@ -334,7 +334,8 @@ func TestTypedWhileATurnRuns(t *testing.T) {
 	c.expect("(stopped)", ask)
 	c.enter("hold 3\r")
 	c.expect("→ sleep 3")
-	c.enter("\x04") // leave when it is over
+	c.enter("\x04")
+	c.expect("(leaves when this turn has ended)")
 	interrupt(t)
 	c.expect("(stopped)", "continue with")
 	c.end(nil)
