@@ -65,10 +65,13 @@ func Outcomes(set *tool.Set, v beat.Vocabulary) int {
 				intents++
 			}
 		}
-		if spec.Silent {
+		switch {
+		case spec.Silent:
 			n += intents
-		} else {
-			n += intents * (len(v.Items) + 1) * (len(v.Releases) + 1)
+		case slices.Contains(spec.Intents, tool.CarryRelease) && slices.Contains(v.Intents, tool.CarryRelease):
+			n += (intents - 1 + len(v.Releases)) * (len(v.Items) + 1) // that intent needs one, the others have none
+		default:
+			n += intents * (len(v.Items) + 1)
 		}
 	}
 	return max(n, 1)

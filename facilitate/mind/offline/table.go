@@ -82,6 +82,9 @@ func (t *table) ask() (room.Choice, bool) {
 				if t.b.Policy.Stance == policy.Coach && !slices.ContainsFunc(f.Thread, func(l room.Line) bool { return strings.Contains(l.Text, "I need") && l.From == principal.Iris }) {
 					return t.caucus(p.ID, tool.CoachWording, "they could say it themselves")
 				}
+				if t.b.Policy.Stance == policy.Coach && f.Asked > 0 {
+					continue // the words are theirs to find first
+				}
 				return t.caucus(p.ID, tool.AskConsent, "the specific is known")
 			}
 		}
