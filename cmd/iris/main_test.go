@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,14 +95,20 @@ func waitReady(ts *testscript.TestScript, neg bool, args []string) {
 func occupy(ts *testscript.TestScript, neg bool, args []string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:"+ts.Getenv("PORT"))
 	ts.Check(err)
+	var told atomic.Bool
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
-			ts.Logf("a stranger was sent the token")
+			told.Store(true)
 		}
 		fmt.Fprint(w, "hello from another program")
 	})}
 	go srv.Serve(ln) //nolint:errcheck // ends with Close
-	ts.Defer(func() { srv.Close() })
+	ts.Defer(func() {
+		srv.Close()
+		if told.Load() {
+			ts.Fatalf("a stranger was sent the token")
+		}
+	})
 }
 
 // closedPort writes the file args[0] with @PORT@ replaced by a port on which
