@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,13 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/iris-operator/iris/internal/app"
 	"github.com/iris-operator/iris/internal/approval/audit"
+	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/llm/llmtest"
 	"github.com/iris-operator/iris/internal/turn"
@@ -375,6 +379,97 @@ func TestRestartWhilePending(t *testing.T) {
 		t.Errorf("ran %d times", n)
 	}
 	s.stop()
+}
+
+// TestSwappedScript: the yes to a command is none to another script under the same
+// name.
+func TestSwappedScript(t *testing.T) {
+	const command = "bash ./clean.sh && echo k >> ~/.ssh/authorized_keys"
+	p := newPlace(t)
+	script := func(text string) {
+		if err := os.WriteFile(filepath.Join(p.home, "clean.sh"), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(p.home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := p.serve()
+	id := p.session()
+	script("echo ran >> counter")
+	p.say(id, "run `"+command+"`")
+	script("echo ran >> counter; echo ran >> counter; echo ran >> counter")
+	p.say(id, "yes")
+	if n := p.ran(); n != 0 {
+		t.Fatalf("the swapped script ran: %d lines", n)
+	}
+	p.say(id, "yes") // to what is there now
+	if n := p.ran(); n != 3 {
+		t.Errorf("%d lines after the second yes", n)
+	}
+	s.stop()
+}
+
+// TestApprovalsCommand is iris approvals and iris audit.
+func TestApprovalsCommand(t *testing.T) {
+	p := newPlace(t)
+	environ := []string{"HOME=" + p.home, "IRIS_WORKSPACE=" + p.workspace, "IRIS_API_PORT=" + strconv.Itoa(p.port), "IRIS_API_TOKEN=" + operatorToken}
+	cfg, _, err := config.Load(config.Source{Environ: environ, Dir: p.home, Home: p.home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	opts := app.Options{Config: cfg, Out: &out, Err: &out, Environ: environ}
+	printed := func(err error) string {
+		t.Helper()
+		text := out.String()
+		out.Reset()
+		if err != nil {
+			text += "error: " + err.Error()
+		}
+		return text
+	}
+	want := func(got string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(got, part) {
+				t.Errorf("printed %q, want %q in it", got, part)
+			}
+		}
+	}
+	want(printed(app.ListApprovals(t.Context(), opts)), "no Iris answers at")
+	want(printed(app.VerifyAudit(opts)), "there is no record of commands")
+	s := p.serve()
+	id := p.session()
+	want(printed(app.ListApprovals(t.Context(), opts)), "No command waits")
+	p.say(id, askForIt)
+	q := p.oneWaits("SESSION-" + id)
+	want(printed(app.ListApprovals(t.Context(), opts)), q[:8]+"  SESSION-"+id, heldCommand, "held because")
+	want(printed(app.AnswerApproval(t.Context(), opts, "zz", true)), "no command waits under the id")
+	want(printed(app.AnswerApproval(t.Context(), opts, q[:8], true)), "Approved, once: "+heldCommand)
+	until(t, "it ran", func() bool { return p.ran() == 1 })
+	p.say(id, askForIt)
+	want(printed(app.AnswerApproval(t.Context(), opts, p.oneWaits("SESSION-"+id), false)), "Declined")
+	p.events(id, 4)
+	s.stop()
+	want(printed(app.VerifyAudit(opts)), "4 entries, every line follows the one before it")
+	want(printed(app.ShowAudit(opts, audit.Filter{Decision: audit.Executed}, 20, false)), "executed (0)", "SESSION-"+id, heldCommand, "by api, message answer-"+q)
+	if got := printed(app.ShowAudit(opts, audit.Filter{}, 1, true)); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"decision":"confirmation-required"`) {
+		t.Errorf("the last line: %q", got)
+	}
+	if _, err := app.AuditFilter("", "", "perhaps"); err == nil {
+		t.Error("a decision that is none is no error")
+	}
+	file := filepath.Join(p.workspace, "meta", "bash-audit.log")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.SplitAfter(string(data), "\n")
+	if err := os.WriteFile(file, []byte(all[0]+strings.Join(all[2:], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(printed(app.VerifyAudit(opts)), "audit line 2 does not follow")
 }
 
 // TestUnattendedParks: what nobody was there to approve waits for days, the

@@ -39,7 +39,7 @@ type Named struct {
 	Is   string `json:"is"`
 }
 
-// look takes a scene. What cannot be parsed names nothing.
+// look takes a scene.
 func look(command, dir string, env []string) Scene {
 	env = slices.Sorted(slices.Values(env))
 	l := looker{vars: map[string]string{}, bases: []string{dir}, seen: map[string]bool{}}
@@ -194,12 +194,12 @@ func find(name, search string) string {
 func calls(command string, vars map[string]string) (list [][]string) {
 	defer func() {
 		if recover() != nil {
-			list = nil // a defect of the parser: nothing is named
+			list = rough(command) // a defect of the parser
 		}
 	}()
 	tree, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
-		return nil
+		return rough(command)
 	}
 	syntax.Walk(tree, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -216,6 +216,17 @@ func calls(command string, vars map[string]string) (list [][]string) {
 		}
 		return true
 	})
+	return list
+}
+
+// rough cuts a command that cannot be parsed wherever a word might end. Each may
+// be a program.
+func rough(command string) (list [][]string) {
+	for w := range strings.FieldsFuncSeq(command, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>{}'\"`$", r) }) {
+		if list = append(list, []string{w}); len(list) == 8*maxNamed {
+			break
+		}
+	}
 	return list
 }
 

@@ -22,6 +22,7 @@ func TestSwappedScript(t *testing.T) {
 		"escaped":         {`./cle\an.sh`, "clean.sh"},
 		"absolute":        {"bash " + filepath.Join(d.work, "clean.sh"), "clean.sh"},
 		"in a subshell":   {"(true; $(./clean.sh))", "clean.sh"},
+		"not parsable":    {"bash ./clean.sh; : $((echo x) | cat)", "clean.sh"},
 		"did not exist":   {"bash ./new.sh", "new.sh"},
 		"behind one link": {"./link", "clean.sh"},
 	} {

@@ -221,3 +221,14 @@ func TestNoticeOnce(t *testing.T) {
 		t.Errorf("records %+v", all)
 	}
 }
+
+func TestResetTellsThatTheContextIsCleared(t *testing.T) {
+	var cleared []chat.Address
+	e, _ := enginetest.Start(t, engine.Options{Hooks: engine.Hooks{Cleared: func(a chat.Address) { cleared = append(cleared, a) }}})
+	if _, err := e.Command(ctx, transport.Command{Conversation: web, Verb: transport.Reset}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(cleared, []chat.Address{web}) {
+		t.Errorf("cleared = %v", cleared)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -268,6 +270,30 @@ func TestQueueFull(t *testing.T) {
 	p.done(6)
 	p.do(chromedp.Click("//button[contains(., 'Send again')]"))
 	p.done(7)
+}
+
+// TestApprovalForReal takes a held command through the real program: asked,
+// shown again after a reload, allowed once, and shown as settled.
+func TestApprovalForReal(t *testing.T) {
+	const command = "echo ran >> counter; : $((echo x) | cat)" // cannot be judged
+	s := startIris(t)
+	p := openBrowser(t).tab()
+	p.enter(s.link)
+	p.say("run `" + command + "`")
+	p.read(".approval-command", command)
+	p.done(1)
+	p.do(chromedp.Reload())
+	p.read(".approval-command", command)
+	p.click(".approval .primary")
+	p.done(2)
+	p.until("the question is gone", `!document.querySelector(".approval")`)
+	p.do(chromedp.Reload())
+	p.done(2)
+	p.until("the question stays gone", `!document.querySelector(".approval")`)
+	data, err := os.ReadFile(filepath.Join(s.cwd, "counter"))
+	if err != nil || string(data) != "ran\n" {
+		t.Errorf("counter = %q, %v", data, err)
+	}
 }
 
 // TestApproval: a question shows the exact command and sends the answer.

@@ -100,7 +100,13 @@ func (b *inbox) Answer(_ context.Context, a transport.Answer) (transport.Reply, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.answers = append(b.answers, a)
-	if a.Ask != "q1" {
+	switch a.Ask {
+	case "q1":
+	case "forbidden":
+		return transport.Reply{}, transport.ErrNotAllowed
+	case "busy":
+		return transport.Reply{}, transport.ErrBusy
+	default:
 		return transport.Reply{}, transport.ErrUnknownAsk
 	}
 	return transport.Reply{Text: "approved"}, nil

@@ -130,7 +130,25 @@ test("questions are open until answered, settled or expired", () => {
   assert.deepEqual(openAsks(t, now + 36e5), []);
   assert.deepEqual(openAsks(settleAsk(t, "q"), now), []);
   assert.deepEqual(openAsks(settleAsk(t, "other"), now), [ask]);
-  assert.deepEqual(openAsks(apply(t, f("message", { id: "m2", turn: "t2", origin: "approval" })), now), []);
+  assert.deepEqual(openAsks(apply(t, f("message", { id: "m2", turn: "t2", origin: "approval", answers: "q" })), now), []);
+  assert.deepEqual(openAsks(apply(t, f("message", { id: "m2", turn: "t2", origin: "approval", answers: "other" })), now), [ask]);
+  // The server did not take the answer.
+  assert.deepEqual(openAsks(apply(settleAsk(t, "q"), { type: "error", id: "q", message: "not you" }), now), [ask]);
+  // Asked again by another turn, it is one question.
+  const again = applyAll(t, [said("m2", "t2"), { ...f("ask", { ask }), turn: "t2" }]);
+  assert.deepEqual(openAsks(again, now), [ask]);
+  assert.deepEqual(openAsks(settleAsk(again, "q"), now), []);
+});
+
+test("the history says which questions wait", () => {
+  const ask = (id) => ({ id, text: "may I?", until: "2036-01-02T04:00:00Z" });
+  const t = fromHistory({ seq: 9, items: [
+    { type: "message", id: "m", turn: "a", at }, { type: "ask", turn: "a", ask: ask("1"), settled: true, at },
+    { type: "final", turn: "a", text: "x", at }, { type: "ask", turn: "a", ask: ask("2"), at },
+    { type: "ask", turn: "forgotten", ask: ask("3"), at },
+  ] });
+  assert.deepEqual(openAsks(t, 0).map((a) => a.id), ["2", "3"]);
+  assert.ok(!t.blocks.some((b) => b.state === "waiting"));
 });
 
 test("a gap is marked and asks for the history", () => {
@@ -179,7 +197,7 @@ test("an approval settles a question of long ago", () => {
   const items = [{ type: "message", id: "a", turn: "a", at }, { type: "ask", turn: "a", ask, at }, { type: "final", turn: "a", text: "x", at }];
   for (let i = 0; i < 200; i++) items.push({ type: "notice", text: "n" + i, at });
   assert.equal(openAsks(fromHistory({ seq: 1, items }), 0).length, 1);
-  items.push({ type: "message", id: "b", turn: "b", origin: "approval", at });
+  items.push({ type: "message", id: "b", turn: "b", origin: "approval", answers: "q", at });
   assert.equal(openAsks(fromHistory({ seq: 1, items }), 0).length, 0);
 });
 

@@ -211,12 +211,13 @@ func (c *client) listen(ctx context.Context) {
 		case err != nil:
 			return
 		}
-		if c.conv.Space == chat.Session {
+		var f clientFrame
+		known := json.Unmarshal(data, &f) == nil
+		if c.conv.Space == chat.Session && f.Type != "answer" {
 			c.complain(ctx, fmt.Sprintf("Channel '%s' is read-only over this socket — send messages via the session API", c.conv.Channel()))
 			continue
 		}
-		var f clientFrame
-		if json.Unmarshal(data, &f) != nil {
+		if !known {
 			continue // nothing that was meant for us
 		}
 		switch f.Type {
@@ -323,8 +324,12 @@ func (c *client) answer(ctx context.Context, f clientFrame) {
 	switch {
 	case errors.Is(err, transport.ErrUnknownAsk):
 		c.complain(ctx, "This question is settled or has expired.")
+	case errors.Is(err, transport.ErrNotAllowed):
+		c.refuse(ctx, f.Ask, "You may not answer this question; it still waits for somebody who may.")
+	case errors.Is(err, transport.ErrBusy):
+		c.refuse(ctx, f.Ask, "Too many messages are waiting. Please answer again in a moment.")
 	case err != nil:
-		c.fault(ctx, "answer", "", err)
+		c.fault(ctx, "answer", f.Ask, err)
 	case reply.Text != "":
 		c.say(ctx, "", reply.Text)
 	}

@@ -139,6 +139,9 @@ func TestSocketSessionIsReadOnly(t *testing.T) {
 	if len(s.inbox.got)+len(s.inbox.commands) > 0 {
 		t.Errorf("submitted %v, commanded %v", s.inbox.got, s.inbox.commands)
 	}
+	// A question may be answered by whoever sees it.
+	ws.send(`{"type":"answer","ask":"q1","yes":true}`)
+	ws.want(map[string]any{"type": "thread", "text": "approved"})
 }
 
 func TestSocketCommands(t *testing.T) {
@@ -285,6 +288,13 @@ func TestSocketAnswer(t *testing.T) {
 	ws.want(map[string]any{"type": "thread", "text": "approved"})
 	ws.send(`{"type":"answer","ask":"q9","yes":true}`)
 	ws.want(map[string]any{"type": "error", "message": "This question is settled or has expired."})
+	for ask, text := range map[string]string{
+		"forbidden": "You may not answer this question; it still waits for somebody who may.",
+		"busy":      "Too many messages are waiting. Please answer again in a moment.",
+	} {
+		ws.send(`{"type":"answer","ask":"` + ask + `","yes":true}`)
+		ws.want(map[string]any{"type": "error", "id": ask, "message": text})
+	}
 	if a := s.inbox.answers[0]; !a.Yes || a.Ask != "q1" || a.Conversation != room {
 		t.Errorf("answer = %+v", a)
 	}

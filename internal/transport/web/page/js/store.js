@@ -22,7 +22,7 @@ export function fromHistory(history, pending = []) {
   let old = [];
   for (const item of history.items) {
     t = apply(t, toFrame(item));
-    if (item.origin === "approval") old = settleAsks({ blocks: old }).blocks;
+    if (item.answers) old = settleAsk({ blocks: old }, item.answers).blocks;
     if (t.blocks.length < 2 * settled) continue;
     old.push(...t.blocks.slice(0, settled));
     t = { ...t, blocks: t.blocks.slice(settled), base: old.length };
@@ -77,6 +77,7 @@ function aside(t, f) {
       return f.id ? reply(t, f) : repeats(t, f.text) ? t : flash(t, "info", f.text);
     case "error":
       if (f.id && t.pending.some((m) => m.id === f.id)) return failPending(t, f.id, f.message);
+      if (f.id) t = settleAsk(t, f.id, false); // the answer was not taken
       return flash(t, "error", f.message);
   }
   return t;
@@ -118,7 +119,7 @@ const steps = {
   text: (t, f) => onTurn(t, f, (b) => text(b, f)),
   update: (t, f) => onTurn(t, f, (b) => working(b, { items: dropGrowing(b.items) })),
   file: (t, f) => onTurn(t, f, (b) => add(b, { kind: "file", url: f.url, name: f.filename, title: f.title })),
-  ask: (t, f) => onTurn(t, f, (b) => add(b, { kind: "ask", ask: f.ask })),
+  ask: (t, f) => onTurn(t, f, (b) => asked(b, f)),
   final: (t, f) => onTurn(t, f, (b) => end(b, f, f.stopped ? "stopped" : "done")),
   delete: (t, f) => onTurn(t, f, (b) => end(b, { ...f, text: "" }, "silent")),
   error: (t, f) => onTurn(t, f, (b) => end(b, f, "failed")),
@@ -139,7 +140,7 @@ function push(t, block) {
 function said(t, f) {
   const sent = t.pending.find((m) => m.id === f.id);
   const pending = sent ? t.pending.filter((m) => m !== sent) : t.pending;
-  if (f.origin === "approval") t = settleAsks(t);
+  if (f.answers) t = settleAsk(t, f.answers);
   t = pending === t.pending ? t : { ...t, pending };
   const message = { id: f.id, from: f.from, text: f.text ?? "", files: f.files ?? [], at: f.at, reply: sent?.reply };
   const key = f.id ? "m-" + f.id : keyOf("m", f, t);
@@ -244,27 +245,35 @@ function unsaid(items, rest) {
   return rest;
 }
 
-// settleAsks marks every question as answered.
-function settleAsks(t, only) {
-  const hit = (i) => i.kind === "ask" && !i.settled && (!only || i.ask.id === only);
+// asked adds a question. One that is asked about a turn that has ended comes from
+// the history, whose records may be gone.
+function asked(b, f) {
+  const key = (b.made ?? 0) + 1;
+  const state = f.kept && b.state === "waiting" ? "done" : b.state;
+  return { ...b, state, made: key, items: [...b.items, { kind: "ask", ask: f.ask, settled: f.settled, key }] };
+}
+
+// settleAsk marks a question as answered, or takes that back.
+export function settleAsk(t, id, settled = true) {
+  const hit = (i) => i.kind === "ask" && i.ask.id === id && !i.settled === settled;
   if (!t.blocks.some((b) => b.items?.some(hit))) return t;
   const blocks = t.blocks.map((b) =>
-    b.items?.some(hit) ? { ...b, items: b.items.map((i) => (hit(i) ? { ...i, settled: true } : i)) } : b);
+    b.items?.some(hit) ? { ...b, items: b.items.map((i) => (hit(i) ? { ...i, settled } : i)) } : b);
   return { ...t, blocks };
 }
 
-// settleAsk marks one question as answered.
-export const settleAsk = (t, id) => settleAsks(t, id);
-
-// openAsks are the questions that wait for an answer at a moment.
+// openAsks are the questions that wait for an answer at a moment. A question that
+// several turns have asked is one.
 export function openAsks(t, now) {
-  const open = [];
+  const open = new Map();
   for (const b of t.blocks) {
     for (const i of b.items ?? []) {
-      if (i.kind === "ask" && !i.settled && Date.parse(i.ask.until) > now) open.push(i.ask);
+      if (i.kind !== "ask") continue;
+      if (!i.settled && Date.parse(i.ask.until) > now) open.set(i.ask.id, i.ask);
+      else open.delete(i.ask.id);
     }
   }
-  return open;
+  return [...open.values()];
 }
 
 // addPending shows a message before the server has it.

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/iris-operator/iris/internal/approval"
+	"github.com/iris-operator/iris/internal/transport/terminal"
+)
+
+// running finds the server at the configured address; unlike a conversation, an
+// answer to one that was started for it would make no sense.
+func running(ctx context.Context, opts Options) (*terminal.Client, error) {
+	token, err := knownToken(opts)
+	if err != nil {
+		return nil, err
+	}
+	c := newClient(serverURL(opts.Config.API.Host, opts.Config.API.Port), token)
+	if err := c.Probe(ctx); err != nil {
+		c.HTTP.CloseIdleConnections()
+		if errors.Is(err, terminal.ErrNobody) || errors.Is(err, terminal.ErrNotIris) {
+			return nil, fmt.Errorf("no Iris answers at %s; start it with iris serve", c.URL)
+		}
+		return nil, fmt.Errorf("the server at %s: %w", c.URL, err)
+	}
+	return c, nil
+}
+
+// ListApprovals prints the commands that wait for a person.
+func ListApprovals(ctx context.Context, opts Options) error {
+	c, err := running(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer c.HTTP.CloseIdleConnections()
+	all, err := c.Approvals(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(opts.Out, "No command waits for an answer.")
+		return err
+	}
+	for _, q := range all {
+		_, err := fmt.Fprintf(opts.Out, "%s  %s, asked for by %s at %s, until %s\n    %s\n    held because %s\n",
+			approval.Mark(q.ID), printable(q.Channel), printable(q.Requester), shortTime(q.At), shortTime(q.Until),
+			strings.ReplaceAll(printable(q.Command), "\n", "\n    "), printable(q.Reason))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shortTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// printable keeps what a model wrote from moving the cursor.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// AnswerApproval answers a question, which may be named by the beginning of its
+// id.
+func AnswerApproval(ctx context.Context, opts Options, id string, yes bool) error {
+	c, err := running(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer c.HTTP.CloseIdleConnections()
+	all, err := c.Approvals(ctx)
+	if err != nil {
+		return err
+	}
+	var found []terminal.Waiting
+	for _, q := range all {
+		if id != "" && strings.HasPrefix(q.ID, id) {
+			found = append(found, q)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return fmt.Errorf("no command waits under the id %.80q; see iris approvals list", id)
+	case 1:
+	default:
+		return fmt.Errorf("%d commands wait under ids that begin with %q: give more of it", len(found), id)
+	}
+	t, err := c.Answer(ctx, found[0].ID, yes)
+	if err != nil {
+		return err
+	}
+	word := "Declined"
+	if yes {
+		word = "Approved, once"
+	}
+	_, err = fmt.Fprintf(opts.Out, "%s: %s\nThe answer started turn %s in %s.\n", word, printable(found[0].Command), t, printable(found[0].Channel))
+	return err
+}
