@@ -33,12 +33,14 @@ package facilitate
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/iris-operator/iris/facilitate/beat"
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/journal"
 	"github.com/iris-operator/iris/facilitate/journal/mem"
@@ -110,6 +112,8 @@ type Agent struct {
 	codec  *journal.Codec
 	unlock func()
 	hub    *hub
+	// schemas of the surface, which does not change.
+	schemas struct{ room, person json.RawMessage }
 
 	// turn is held for the length of a turn. Lock order: turn, then mu.
 	turn sync.Mutex
@@ -157,6 +161,7 @@ func New(ctx context.Context, cfg Config) (*Agent, error) {
 		cfg: cfg, tools: tools, codec: journal.NewCodec(cfg.Store, cfg.ID), unlock: unlock, hub: newHub(start),
 		state: start, mind: cfg.Mind, policy: cfg.Policy, sent: map[string]bool{},
 	}
+	a.schemas.room, a.schemas.person = beat.RoomSchema(cfg.Surface), beat.PersonSchema(cfg.Surface)
 	if a.mind == nil && cfg.Model != nil {
 		a.mind = a.ask(cfg.Model)
 	} else if a.mind == nil {

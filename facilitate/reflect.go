@@ -134,7 +134,7 @@ func (s *session) due(st *room.State, from uint64) (out []principal.ID) {
 func (s *session) reflectRoom(ctx context.Context, st *room.State, from uint64) (draft, error) {
 	pol := s.policy()
 	v := view.Room(&st.Public, st.Surface, s.view())
-	p, err := flow.Ask(beat.System(pol.Text, beat.RoomBeat), beat.RoomSchema(st.Surface), v)
+	p, err := flow.Ask(beat.System(pol.Text, beat.RoomBeat), s.schemas.room, v)
 	if err != nil {
 		return draft{}, err
 	}
@@ -149,7 +149,7 @@ func (s *session) reflectPerson(ctx context.Context, st *room.State, id principa
 	pol := s.policy()
 	box, _ := st.File(id)
 	f := open.Open(box)
-	p, err := flow.Ask(beat.System(pol.Text, beat.PersonBeat), beat.PersonSchema(st.Surface), view.Person(&st.Public, st.Surface, id, box, s.view()))
+	p, err := flow.Ask(beat.System(pol.Text, beat.PersonBeat), s.schemas.person, view.Person(&st.Public, st.Surface, id, box, s.view()))
 	if err != nil {
 		return draft{}, err
 	}

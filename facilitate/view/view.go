@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/iris-operator/iris/facilitate/flow"
@@ -289,16 +290,17 @@ const shownLines = 200
 
 func (w *writer) transcript(p *room.Public) {
 	w.section("Transcript")
-	var lines []string
-	for _, m := range p.Log.Recent(shownLines) {
-		switch {
-		case m.Deleted:
+	recent := p.Log.Recent(shownLines)
+	lines := make([]string, 0, len(recent))
+	for _, m := range recent {
+		if m.Deleted {
 			continue
-		case m.Edited:
-			lines = append(lines, fmt.Sprintf("%d %s (edited): %s", m.Seq, m.Author, short(m.Text, maxShown)))
-		default:
-			lines = append(lines, fmt.Sprintf("%d %s: %s", m.Seq, m.Author, short(m.Text, maxShown)))
 		}
+		edited := ""
+		if m.Edited {
+			edited = " (edited)"
+		}
+		lines = append(lines, strconv.FormatUint(m.Seq, 10)+" "+string(m.Author)+edited+": "+short(m.Text, maxShown))
 	}
 	w.tail(lines, w.left)
 }
@@ -312,7 +314,22 @@ func value(v surface.Value) string {
 }
 
 // flat keeps a text on one line, so that it cannot pass for another.
-func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+func flat(s string) string {
+	space := true // before, for a space at the beginning
+	for i := range len(s) {
+		if c := s[i]; c > ' ' && c < 0x7f {
+			space = false
+		} else if c != ' ' || space {
+			return strings.Join(strings.Fields(s), " ")
+		} else {
+			space = true
+		}
+	}
+	if space {
+		return strings.TrimSpace(s)
+	}
+	return s
+}
 
 func short(s string, n int) string {
 	s = flat(s)

@@ -57,9 +57,6 @@ func (t *table) post(intent, focus, why string) (room.Choice, bool) {
 }
 
 func (t *table) caucus(who principal.ID, intent, why string) (room.Choice, bool) {
-	if f := t.files[who]; f.Out("caucus") {
-		return room.Choice{}, false
-	}
 	return room.Choice{Tool: "caucus", Target: who, Intent: intent, Rationale: why}, true
 }
 
@@ -78,7 +75,7 @@ func (t *table) ask() (room.Choice, bool) {
 	for _, p := range t.s.People.All() {
 		f := t.files[p.ID]
 		for _, r := range f.Releases {
-			if r.State == release.Proposed && !p.Away && len(f.Pending()) == 0 {
+			if r.State == release.Proposed && !p.Away && len(f.Pending()) == 0 && !f.Out("caucus") {
 				if t.b.Policy.Stance == policy.Coach && !slices.ContainsFunc(f.Thread, func(l room.Line) bool { return strings.Contains(l.Text, "I need") && l.From == principal.Iris }) {
 					return t.caucus(p.ID, tool.CoachWording, "they could say it themselves")
 				}
@@ -96,7 +93,7 @@ func (t *table) ask() (room.Choice, bool) {
 func (t *table) private() (room.Choice, bool) {
 	for _, p := range t.s.People.All() {
 		f := t.files[p.ID]
-		if len(f.Thread) == 0 || f.Thread[len(f.Thread)-1].From != p.ID {
+		if len(f.Thread) == 0 || f.Out("caucus") || f.Thread[len(f.Thread)-1].From != p.ID {
 			continue
 		}
 		last := f.Thread[len(f.Thread)-1].Text
@@ -150,7 +147,7 @@ func (t *table) followUp() (room.Choice, bool) {
 func (t *table) volunteer() (room.Choice, bool) {
 	for _, l := range t.lines {
 		if Claims(l.Text) && len(silent(&t.s.Public)) == 0 && !t.unclaimed() {
-			if t.b.Policy.Stance == policy.Coach {
+			if f := t.files[l.Author]; t.b.Policy.Stance == policy.Coach && !f.Out("caucus") {
 				return t.caucus(l.Author, tool.ReflectBack, "they took the last piece")
 			}
 			return t.post(tool.Recap, t.focus(), "everything is taken")
@@ -178,7 +175,7 @@ func (t *table) standup() (room.Choice, bool) {
 		return no()
 	}
 	for _, id := range silent(&t.s.Public) {
-		if t.files[id].Lines == 0 {
+		if f := t.files[id]; f.Lines == 0 && !f.Out("caucus") {
 			return t.caucus(id, tool.DiscoverSpecific, "they have not reported")
 		}
 	}
@@ -196,7 +193,7 @@ func (t *table) affected() (room.Choice, bool) {
 			return rank(t, l, a) - rank(t, l, b)
 		})
 		for _, id := range quiet {
-			if t.files[id].Lines == 0 && id != l.Author {
+			if f := t.files[id]; f.Lines == 0 && id != l.Author && !f.Out("caucus") {
 				return t.caucus(id, tool.DiscoverSpecific, "a proposal touches somebody who is silent")
 			}
 		}
