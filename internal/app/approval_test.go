@@ -444,7 +444,7 @@ func TestApprovalsCommand(t *testing.T) {
 	want(printed(app.ListApprovals(t.Context(), opts)), "No command waits")
 	p.say(id, askForIt)
 	q := p.oneWaits("SESSION-" + id)
-	want(printed(app.ListApprovals(t.Context(), opts)), q[:8]+"  SESSION-"+id, heldCommand, "held because")
+	want(printed(app.ListApprovals(t.Context(), opts)), q[:8]+"  SESSION-"+id, heldCommand, "held: the command cannot be judged")
 	want(printed(app.AnswerApproval(t.Context(), opts, "zz", true)), "no command waits under the id")
 	want(printed(app.AnswerApproval(t.Context(), opts, q[:8], true)), "Approved, once: "+heldCommand)
 	until(t, "it ran", func() bool { return p.ran() == 1 })

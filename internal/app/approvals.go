@@ -46,7 +46,7 @@ func ListApprovals(ctx context.Context, opts Options) error {
 		return err
 	}
 	for _, q := range all {
-		_, err := fmt.Fprintf(opts.Out, "%s  %s, asked for by %s at %s, until %s\n    %s\n    held because %s\n",
+		_, err := fmt.Fprintf(opts.Out, "%s  %s, asked for by %s at %s, until %s\n    %s\n    held: %s\n",
 			approval.Mark(q.ID), printable(q.Channel), printable(q.Requester), shortTime(q.At), shortTime(q.Until),
 			strings.ReplaceAll(printable(q.Command), "\n", "\n    "), printable(q.Reason))
 		if err != nil {

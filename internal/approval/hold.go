@@ -123,7 +123,7 @@ func (b *Book) question(r Request, hash string, scene Scene, now time.Time) Ques
 	q := Question{
 		Channel: r.Conversation.Channel(), Command: r.Command, Hash: hash, Reason: r.Reason, Rule: r.Rule, Span: r.Span,
 		Dir: r.Dir, Requester: r.Requester, Turn: r.Turn, Origin: r.Origin, At: now, Until: now.Add(wait), Scene: scene,
-		Text: "May this command run once? It is held because " + r.Reason + ".",
+		Text: "May this command run once? The policy holds it: " + r.Reason + ".",
 	}
 	for q.ID == "" || b.open[q.ID] != nil {
 		var mark [4]byte
