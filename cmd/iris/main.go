@@ -59,10 +59,10 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{unknownFlag(c, err)} })
-	c.AddCommand(serveCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), versionCommand())
+	c.AddCommand(serveCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), versionCommand())
 	c.InitDefaultCompletionCmd()
 	for _, sub := range c.Commands() {
-		if sub.HasSubCommands() { // completion, approvals, audit
+		if sub.HasSubCommands() { // completion, approvals, audit, policy
 			sub.Args, sub.RunE = onlyCommands, help
 		}
 	}

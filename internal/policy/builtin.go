@@ -184,6 +184,9 @@ func (s *shell) read(name string, args []string) tri {
 	}
 	l := g.split(args)
 	if name != "read" {
+		if script, ok := l.value("C"); ok {
+			s.script(plain(script))
+		}
 		to := "MAPFILE"
 		if len(l.operands) > 0 {
 			to = l.operands[0]

@@ -12,11 +12,11 @@ const (
 	codeOpens   = "open read load source require include slurp file path parse import getline config dotenv"
 	codeWrites  = "write_text write_bytes writefile appendfile createwritestream .write( file_put_contents copyfile copy( move( rename symlink truncate chmod chown"
 	codeDeletes = "rmtree rmsync rm_rf rm_r remove_tree rimraf rmdir removesync rm( deltree remove_entry unlink"
-	codeCalls   = "urlopen requests fetch connect socket get( http net lwp axios urllib curl request post( put( urlretrieve httpx open("
+	codeCalls   = "urlopen requests fetch connect socket get( http net lwp axios urllib curl request post( put( urlretrieve httpx open( file_get_contents"
 
 	// quietCalls take a name without opening the file.
 	quietCalls = "exists isfile is_file existsSync file_exists print puts log echo console.log info debug warn error startswith endswith startsWith endsWith write append add push includes includes? writelines stat statSync getmtime lstat remove unlink unlinkSync die say"
-	execCalls  = "system popen Popen run call check_call check_output getoutput getstatusoutput exec execSync execFile execFileSync spawn spawnSync shell_exec passthru proc_open capture2 capture2e capture3 execvp execv execl execlp execve spawnl sh pclose"
+	execCalls  = "system popen Popen run call check_call check_output getoutput getstatusoutput exec execSync execFile execFileSync spawn spawnSync shell_exec passthru proc_open capture2 capture2e capture3 execvp execv execl execlp execve spawnl execute sh pclose"
 )
 
 // A quoted is a string of inline code.

@@ -39,8 +39,10 @@ func TestAgreesWithBash(t *testing.T) {
 		}
 		saw := runInBash(t, bash, empty, commands)
 		for i, c := range commands {
-			mine := evaluated(t, c, empty)
+			mine, judged := evaluated(t, c, empty)
 			switch {
+			case !judged:
+				vague++ // what the parser does not take is held
 			case strings.Contains(fmt.Sprint(mine), someText):
 				vague++
 			case slices.EqualFunc(mine, saw[i], slices.Equal[[]string]):
@@ -63,9 +65,8 @@ func TestAgreesWithBash(t *testing.T) {
 var diffEnv = []string{"HOME=/home/iris", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "SET=in env", "GLOB=*.nothing"}
 
 // evaluated lists the argument vectors that the evaluator sees "argv" called with.
-func evaluated(t *testing.T, command, dir string) [][]string {
+func evaluated(t *testing.T, command, dir string) (calls [][]string, judged bool) {
 	t.Helper()
-	var calls [][]string
 	v := testJudge(t).judge(command, diffEnv, dir, func(args []string) {
 		call := make([]string, len(args))
 		for i, a := range args {
@@ -73,10 +74,10 @@ func evaluated(t *testing.T, command, dir string) [][]string {
 		}
 		calls = append(calls, call)
 	})
-	if v.Decision != Allow {
+	if v.Decision != Allow && v.Rule != ruleUnjudged {
 		t.Errorf("%s\n= %+v, want allow", command, v)
 	}
-	return calls
+	return calls, v.Decision == Allow
 }
 
 // runInBash runs the commands, each in a subshell, in one bash.
@@ -216,6 +217,9 @@ func (g generator) words() string {
 }
 
 func (g generator) word() string {
+	if g.IntN(50) == 0 {
+		return g.pick("x=~/d", "x=~", "~", "~+/x")
+	}
 	var b strings.Builder
 	for range 1 + g.IntN(2) {
 		b.WriteString(g.part())
@@ -258,7 +262,7 @@ func (g generator) part() string {
 	case 14:
 		return g.pick("$'a\\nb'", "$'\\x41\\102\\u0043'", "$'\\''", "$'\\e\\a'", "$\"loc\"", "'a'\"b\"c")
 	}
-	return g.pick("no*match", "no?x", "no[zq]", "*.nothing", "\"*\"", "~/d", "~/", "a~", "x=~", "~nosuchuser.x", "!", "a#b", "^")
+	return g.pick("no*match", "no?x", "no[zq]", "*.nothing", "\"*\"", "~/d", "~/", "a~", "~nosuchuser.x", "!", "a#b", "^")
 }
 
 func (g generator) expansion() string {

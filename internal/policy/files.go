@@ -30,6 +30,11 @@ func (s *shell) files(name string, args []string) bool {
 		s.writes(l.operands)
 	case "vi", "vim", "nvim", "nano", "emacs", "ed", "ex", "pico", "micro", "joe", "mcedit", "code", "subl", "gedit", "kak", "hx":
 		l := grammar{short: "cSsuTU"}.split(args)
+		for _, o := range l.options {
+			if script, ok := strings.CutPrefix(strings.TrimPrefix(o.value, ":"), "!"); ok && o.name == "c" {
+				s.child(s.fork(), plain(script), nil)
+			}
+		}
 		s.reads(l.operands)
 		if !l.has("R") {
 			s.writes(l.operands)
@@ -228,7 +233,31 @@ func (s *shell) sed(args []string) {
 	if inPlace {
 		s.writes(operands)
 	}
+	if len(operands) == 0 && len(l.operands) == 1 && s.stdin != nil && len(l.options) == 0 {
+		s.print(substituted(plain(l.operands[0]), s.input()))
+		return
+	}
 	s.print(someText)
+}
+
+// substituted is the output of "s/text/other/" where the pattern is plain text.
+func substituted(script, text string) string {
+	if len(script) < 4 || script[0] != 's' || isLetter(script[1]) || !known(script) {
+		return someText
+	}
+	parts := strings.Split(script[2:], script[1:2])
+	if len(parts) != 3 || hasAny(parts[0], `\.*[]^$+?(){}|`) || hasAny(parts[1], `\&`) || parts[2] != "" && parts[2] != "g" {
+		return someText
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		n := 1
+		if parts[2] == "g" {
+			n = -1
+		}
+		lines[i] = strings.Replace(line, parts[0], parts[1], n)
+	}
+	return strings.Join(lines, "")
 }
 
 // sedScript judges the commands of a sed script that open files or run others.

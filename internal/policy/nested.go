@@ -16,6 +16,12 @@ func (s *shell) xargs(args []string) {
 		s.reads([]string{f})
 	}
 	text := s.input()
+	if f, ok := l.value("a", "arg-file"); ok {
+		text = someText
+		if known, ok := s.r.files[s.path(f)]; ok {
+			text = known
+		}
+	}
 	argv := l.operands
 	if len(argv) == 0 {
 		argv = []string{"echo"}

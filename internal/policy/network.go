@@ -12,7 +12,15 @@ func (s *shell) network(name string, args []string) bool {
 		s.curl(args)
 	case "wget", "wget2":
 		s.wget(args)
-	case "nc", "ncat", "netcat", "telnet", "socat", "ftp", "sftp", "tftp", "ping", "ping6", "fping", "hping3", "traceroute", "tracepath", "mtr", "nmap", "openssl", "http", "https", "xh", "xhs", "httpie",
+	case "openssl":
+		for _, a := range args {
+			s.hosts(a)
+		}
+		s.operands(args)
+		if hasWord(args, "-d") && (hasWord(args, "base64") || hasWord(args, "-base64") || hasWord(args, "-a")) && !hasWord(args, "-in") {
+			s.decode("base64", []string{"-d"})
+		}
+	case "nc", "ncat", "netcat", "telnet", "socat", "ftp", "sftp", "tftp", "ping", "ping6", "fping", "hping3", "traceroute", "tracepath", "mtr", "nmap", "http", "https", "xh", "xhs", "httpie",
 		"aria2c", "axel", "lynx", "links", "elinks", "w3m", "websocat", "grpcurl", "hey", "ab", "wrk", "siege", "lwp-request", "GET", "POST", "HEAD", "lwp-download", "fetch", "chromium", "google-chrome", "firefox", "curlie", "arping", "rsh", "rlogin", "redis-cli", "psql", "mysql", "mongosh":
 		for _, a := range args {
 			s.hosts(a)
@@ -127,6 +135,9 @@ func (s *shell) curl(args []string) {
 			s.writes([]string{o.value})
 		}
 	}
+	if v, ok := l.value("K", "config"); ok && v == "-" {
+		s.urlsIn(s.input())
+	}
 	named := l.has("O", "remote-name", "remote-name-all")
 	for _, t := range targets {
 		if strings.HasPrefix(t, "file:") {
@@ -136,6 +147,15 @@ func (s *shell) curl(args []string) {
 		s.host(t)
 		if named {
 			s.writes([]string{baseName(t)})
+		}
+	}
+}
+
+// urlsIn judges the URLs of a text that a client reads as its configuration.
+func (s *shell) urlsIn(text string) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\n\"'=", r) }) {
+		if schemeOf(word) > 0 {
+			s.url(word)
 		}
 	}
 }
@@ -188,6 +208,9 @@ func (s *shell) wget(args []string) {
 		case "base", "B":
 			s.host(o.value)
 		}
+	}
+	if v, ok := l.value("i", "input-file"); ok && v == "-" {
+		s.urlsIn(s.input())
 	}
 	dir, ok := l.value("P", "directory-prefix")
 	for _, t := range l.operands {

@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"errors"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
+
+var errDeep = errors.New("nested too deeply")
 
 // script parses and runs a text.
 func (s *shell) script(text string) tri {
@@ -24,7 +27,11 @@ func (s *shell) script(text string) tri {
 	}
 	file, err := s.r.parse(text)
 	if err != nil {
-		s.r.raise(unjudged("it is not valid shell"))
+		why := "it is not valid shell"
+		if errors.Is(err, errDeep) {
+			why = "it is nested too deeply"
+		}
+		s.r.raise(unjudged(why))
 		return maybe
 	}
 	s.r.depth++

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,9 @@ func (s *shell) program(name string, args []string) tri {
 		return st
 	case "find":
 		s.findFiles(args)
+		return maybe
+	case "fd", "fdfind":
+		s.fd(args)
 		return maybe
 	case "gh", "glab", "hub":
 		s.forge(args)
@@ -72,7 +76,7 @@ func (s *shell) operatorRule(m Match, d Decision, name string, args []string) {
 
 // mentionOnly are programs whose operands are words, not files.
 const mentionOnly = "logger notify-send wall say cowsay figlet banner man info help apropos whatis tldr apt apt-get apt-cache aptitude dnf yum apk brew dpkg rpm snap flatpak" +
-	" whereis locate plocate mlocate fd fdfind sleep kill pkill pgrep killall id groups hostname expr bc getent host nslookup dig whois iptables ip6tables nft ufw firewall-cmd ip route ipset sysctl tcpdump ss netstat conntrack loginctl timedatectl journalctl dmesg jira slack task cal date factor printenv seq uname uptime"
+	" whereis locate plocate mlocate sleep kill pkill pgrep killall id groups hostname expr bc getent host nslookup dig whois iptables ip6tables nft ufw firewall-cmd ip route ipset sysctl tcpdump ss netstat conntrack loginctl timedatectl journalctl dmesg jira slack task cal date factor printenv seq uname uptime"
 
 // touchOnly are programs that do not look into the files they name.
 const touchOnly = "ls dir vdir stat test [ du df exa eza lsd tree mkdir rmdir unlink lsattr getfacl which type namei fuser lsof inotifywait mountpoint"
@@ -224,6 +228,18 @@ func (s *shell) writes(paths []string) {
 			s.note(effect{kind: writeFile, path: s.path(p)})
 		}
 	}
+}
+
+// fd runs the command behind -x on what it finds; its own operands are patterns
+// and directories.
+func (s *shell) fd(args []string) {
+	i := slices.IndexFunc(args, func(a string) bool { return oneOf(a, "-x -X --exec --exec-batch") })
+	if i >= 0 && i+1 < len(args) {
+		f := s.fork()
+		f.funcs, f.alias = nil, nil
+		f.run(append(slices.Clone(args[i+1:]), someText))
+	}
+	s.print(someText)
 }
 
 // forge judges gh and its like: titles and texts are words, files are files.

@@ -89,6 +89,7 @@ func (s *shell) docker(name string, args []string) (tri, bool) {
 	if len(rest) == 0 {
 		return maybe, true
 	}
+	s.operand(rest[0]) // an image may have its program inside
 	return s.elsewhere().run(rest), true
 }
 

@@ -1,14 +1,11 @@
 package policy
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
-
-var errDeep = errors.New("nested too deeply")
 
 // stmts runs a list until it ends, halts or the verdict is final.
 func (s *shell) stmts(list []*syntax.Stmt) tri {

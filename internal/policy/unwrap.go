@@ -24,7 +24,9 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 		return wrapper{grammar: g("uC", " ")}, true
 	case "env":
 		return wrapper{grammar: g("uCS", " unset chdir split-string "), assigns: true}, true
-	case "nohup", "setsid", "builtin", "fakeroot", "eatmydata", "unbuffer", "caffeinate", "dbus-run-session", "catchsegv", "torsocks", "proxychains", "proxychains4", "tsocks", "setarch", "linux64", "pkexec", "gosu", "su-exec", "tini", "dumb-init", "time", "gtime", "faketime", "chronic":
+	case "setsid", "caffeinate":
+		return wrapper{grammar: g("", " ")}, true
+	case "nohup", "builtin", "fakeroot", "eatmydata", "unbuffer", "dbus-run-session", "catchsegv", "torsocks", "proxychains", "proxychains4", "tsocks", "setarch", "linux64", "pkexec", "gosu", "su-exec", "tini", "dumb-init", "time", "gtime", "faketime", "chronic":
 		w = wrapper{grammar: g("fougs", " output format user ")}
 		if name == "gosu" || name == "su-exec" || name == "faketime" {
 			w.skip = 1
