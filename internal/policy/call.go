@@ -33,12 +33,14 @@ func (s *shell) call(c *syntax.CallExpr) tri {
 		return s.run(argv)
 	}
 	// The assignments hold for this command only.
-	before := slices.Clone(s.vars)
+	scope := len(s.locals)
+	s.locals = append(slices.Clip(s.locals), nil)
 	for _, a := range c.Assigns {
-		s.assign(a)
 		if a.Name == nil {
 			continue
 		}
+		s.local(a.Name.Value)
+		s.assign(a)
 		if b := s.find(a.Name.Value); b != nil {
 			b.exported = true
 			if b.kind == scalar {
@@ -47,8 +49,8 @@ func (s *shell) call(c *syntax.CallExpr) tri {
 		}
 	}
 	st := s.run(argv)
-	if !oneOf(argv[0], "cd pushd popd export read eval source . set declare local typeset readonly unset") {
-		s.vars = before
+	if len(s.locals) > scope {
+		s.restore()
 	}
 	return st
 }
@@ -126,14 +128,19 @@ const maxIndex = 1024
 func (s *shell) assignElement(a *syntax.Assign, b *binding) {
 	name := a.Name.Value
 	value := s.one(a.Value)
+	if a.Append && b != nil && (b.kind == array || b.kind == assoc) {
+		old, _ := s.element(b, a.Index)
+		value = old + value
+	}
 	if b != nil && b.kind == assoc {
 		key := s.key(a.Index)
-		s.setList(name, append(slices.Clone(b.list), value), append(slices.Clone(b.keys), key))
+		list := slices.Clone(b.list)
 		if i := slices.Index(b.keys, key); i >= 0 {
-			list := slices.Clone(b.list)
 			list[i] = value
 			s.setList(name, list, b.keys)
+			return
 		}
+		s.setList(name, append(list, value), append(slices.Clone(b.keys), key))
 		return
 	}
 	var list []string
@@ -142,7 +149,10 @@ func (s *shell) assignElement(a *syntax.Assign, b *binding) {
 	}
 	n, ok := s.arith(a.Index)
 	switch {
-	case ok && n >= 0 && n < int64(len(list)):
+	case ok && n >= 0 && n < maxIndex:
+		for int64(len(list)) <= n {
+			list = append(list, "") // bash leaves a gap; an empty element does no harm
+		}
 		list[n] = value
 	case len(list) < maxIndex:
 		list = append(list, value)

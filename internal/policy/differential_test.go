@@ -153,7 +153,7 @@ func (g generator) statement(depth int) string {
 		return g.call()
 	}
 	inner := func() string { return g.statement(depth + 1) }
-	switch g.IntN(26) {
+	switch g.IntN(34) {
 	case 0:
 		return "for i in " + g.words() + "; do " + inner() + "; argv \"$i\" $i; done"
 	case 1:
@@ -200,6 +200,24 @@ func (g generator) statement(depth int) string {
 		return "((n=" + g.arith(0) + ")); argv $n"
 	case 22:
 		return "declare -A m=([k]=v1 [j]='v 2'); argv \"${m[k]}\" \"${m[j]}\""
+	case 24:
+		return "a=(u v); a[1]=" + g.quotedWord() + "; a[" + g.pick("0", "1", "1-1") + "]=" + g.word() + "; argv \"${a[@]}\" \"${!a[@]}\""
+	case 25:
+		return "n=" + g.pick("x", "y", "SET") + "; argv \"${!n}\" ${!n}"
+	case 26:
+		return "for i in 1 2 3; do " + g.pick("[ $i = 2 ] && continue", "[[ $i == 2 ]] && break", "((i==2)) && continue", "if ((i>1)); then break; fi") + "; " + inner() + "; argv $i; done"
+	case 27:
+		return "declare -A m=(); m[k]=" + g.quotedWord() + "; m[j]=2; m[k]+=x; argv \"${m[k]}\" \"${m[j]}\" ${#m[@]}"
+	case 28:
+		return "f() { [ \"$1\" = a ] && return 1; argv got \"$1\"; return; }; f " + g.word() + " || argv failed; f a || argv failed"
+	case 29:
+		return "mapfile -t a <<< " + g.quotedWord() + "; argv ${#a[@]} \"${a[@]}\""
+	case 31:
+		return "case " + g.pick("ab1", "A", "_", "' '", "9z") + " in [[:alpha:]]*) argv alpha;; [[:digit:]]*) argv digit;; [![:space:]]) argv other;; *) argv none;; esac"
+	case 32:
+		return "argv \"$(g_() { echo in; }; g_)\"; x=1 y=2 eval 'argv $x $y'; argv $x"
+	case 33:
+		return "IFS=: read -r p q <<< " + g.pick("a:b:c", "a", ":b", "'a b:c'") + "; argv \"$p\" \"$q\"; local_=$((n+=2)); argv $local_ $n"
 	case 23:
 		return "until true; do argv no; done; " + inner()
 	}
