@@ -36,7 +36,7 @@ func TestKeyboard(t *testing.T) {
 	p.enterKey()
 	p.see("dialog.help")
 	p.keys("\x1b")
-	p.until("no dialog", `!document.querySelector("dialog")`)
+	p.closed()
 
 	old := eval[string](p, `location.hash`)
 	p.keys("k", chromedp.KeyModifiers(chromedp.ModifierCtrl))

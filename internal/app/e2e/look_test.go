@@ -139,6 +139,7 @@ func TestSampler(t *testing.T) {
 	p.see("dialog.palette")
 	p.shot("palette-light")
 	p.keys("\x1b")
+	p.closed()
 	p.do(chromedp.Focus(message), chromedp.SendKeys(message, "/"))
 	p.see(".slash")
 	p.shot("slash-light")

@@ -224,7 +224,6 @@ export class Client {
     const m = { id: kept.newID("w"), text, files, at: new Date().toISOString() };
     if (this.state.fresh) {
       this.state.fresh = false;
-      kept.keepDraft("new", "");
       history.pushState(null, "", "#" + this.state.thread);
     }
     this.update(store.addPending(this.state.data, m));

@@ -15,7 +15,12 @@ const commands = [
 ];
 
 export function Composer({ box, client, draft, uploads, agents, agent, running, readOnly, data, onHelp }) {
-  const [text, setText] = useState(() => kept.draft(draft));
+  const [text, setDrawn] = useState(() => kept.draft(draft));
+  // Kept at once: an effect may come after the message has been sent.
+  const setText = (value) => {
+    kept.keepDraft(draft, value);
+    setDrawn(value);
+  };
   const [at, setAt] = useState(0);
   const [shut, setShut] = useState(false); // the menu was closed with Esc
   const picker = useRef();
@@ -31,7 +36,6 @@ export function Composer({ box, client, draft, uploads, agents, agent, running, 
     b.style.height = "auto";
     b.style.height = Math.min(b.scrollHeight, innerHeight * 0.4) + "px";
   }, [text]);
-  useEffect(() => kept.keepDraft(draft, text), [text]);
   useEffect(() => setAt(0), [word]);
 
   const run = (name) => {
