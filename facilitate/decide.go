@@ -137,6 +137,10 @@ func (s *session) guard(st *room.State, c room.Choice) string {
 	if c.Tool == room.None {
 		return ""
 	}
+	if _, onRoom := s.tools.Room(c.Tool); onRoom && !s.cfg.Compat && c.Intent != tool.CarryRelease && !s.public && !news(st) {
+		// A post right behind a private reply would tell that there was one.
+		return "only something private is new"
+	}
 	g := s.cfg.Guards
 	if q := s.policy().Quietness; q > 0 && g.MinGap == 0 {
 		g.MinGap = q

@@ -156,3 +156,25 @@ func TestOptingOut(t *testing.T) {
 		t.Error("a record about somebody who opted out")
 	}
 }
+
+// TestNoPostRightBehindAPrivateReply: its moment would tell of the reply.
+func TestNoPostRightBehindAPrivateReply(t *testing.T) {
+	m := func(_ context.Context, r flow.Request) (flow.Response, error) {
+		if strings.Contains(r.System, "one message to the room") {
+			return flow.Response{Text: `{"text":"Let us go on."}`}, nil
+		}
+		return flow.Response{Text: `{"items":[],"record":{},"choice":{"tool":"post","intent":"hold_space","rationale":"r"}}`}, nil
+	}
+	a := sit(t, facilitate.Config{Model: m, MaxSteps: 1, Guards: tool.Guards{MinGap: -1}})
+	for _, c := range []struct {
+		ev    facilitate.Event
+		posts int
+	}{
+		{facilitate.Message("ana", "where shall we eat?"), 1}, {facilitate.Caucus("cy", "I need somewhere quiet"), 0},
+		{facilitate.Tick("later"), 1}, {facilitate.Caucus("cy", "I need somewhere cheap"), 0}, {facilitate.OpenItem("ana", "x", "Another thing"), 1},
+	} {
+		if acts := run(t, a, c.ev); len(acts) != c.posts {
+			t.Errorf("%s: %d posts, want %d", c.ev.Type, len(acts), c.posts)
+		}
+	}
+}

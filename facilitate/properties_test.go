@@ -37,7 +37,7 @@ func everything(t *testing.T, a *facilitate.Agent, key *facilitate.OperatorKey) 
 // the same events through a stepper, with undo and redo on the way, do too.
 func TestReplayIsExact(t *testing.T) {
 	scenarios := 1000
-	if testing.Short() {
+	if small || testing.Short() {
 		scenarios = 60
 	}
 	key := facilitate.NewOperatorKey()
@@ -251,7 +251,7 @@ func TestAudit(t *testing.T) {
 // lines is that at a thousand, and no context outgrows its budget.
 func TestCostDoesNotGrow(t *testing.T) {
 	most := 100_000
-	if testing.Short() {
+	if small || testing.Short() {
 		most = 10_000
 	}
 	key := facilitate.NewOperatorKey()

@@ -135,6 +135,7 @@ type session struct {
 	*Agent
 	track  track
 	policy func() policy.Policy
+	public bool // something public was new when the turn began
 }
 
 func (a *Agent) session(t track) *session {
@@ -149,6 +150,8 @@ func (s *session) run(ctx context.Context) (acts []Act, err error) {
 	if _, err := s.reflect(ctx); err != nil {
 		return nil, err
 	}
+	before := s.track.now()
+	s.public = news(&before)
 	done := map[[3]string]bool{}
 	for range s.cfg.MaxSteps {
 		st := s.track.now()
@@ -177,6 +180,12 @@ func (s *session) run(ctx context.Context) (acts []Act, err error) {
 	}
 	more, err := s.owed(ctx)
 	return append(acts, more...), err
+}
+
+// news reports whether anything public, or a timer, came since the last choice.
+func news(st *room.State) bool {
+	in := open.Open(st.Inner())
+	return st.Turn > in.PublicTo || in.Ticks > in.TickTo
 }
 
 // owed carries what was consented to and may be said now, whether or not the

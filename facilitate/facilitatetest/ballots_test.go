@@ -17,7 +17,7 @@ func vote(label string) map[string]any { return map[string]any{"vote": label} }
 func TestBallotsEnumerated(t *testing.T) {
 	t.Parallel()
 	sizes := [][2]int{{3, 2}, {5, 2}, {5, 3}, {6, 3}, {7, 2}, {8, 2}, {8, 3}}
-	if testing.Short() {
+	if small || testing.Short() {
 		sizes = sizes[:3]
 	}
 	for _, c := range sizes {

@@ -14,7 +14,7 @@ func TestEchoAdversaryWithEncoders(t *testing.T) {
 	if len(encoders) < 21 {
 		t.Fatalf("%d encoders", len(encoders))
 	}
-	if testing.Short() {
+	if small || testing.Short() {
 		encoders = encoders[:3]
 	}
 	runs, sinks := 0, 0
@@ -72,7 +72,7 @@ func TestInjectionBattery(t *testing.T) {
 		t.Fatalf("%d injections", len(inj))
 	}
 	step := 1
-	if testing.Short() {
+	if small || testing.Short() {
 		step = 8
 	}
 	s, plain := builtin.Named("decisions"), facilitatetest.Encoders()[0]

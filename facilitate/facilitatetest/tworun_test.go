@@ -13,7 +13,7 @@ import (
 func TestTwoRunNonInterference(t *testing.T) {
 	t.Parallel()
 	histories := 84
-	if testing.Short() {
+	if small || testing.Short() {
 		histories = 10
 	}
 	pairs, seen := 0, map[string]int{}
@@ -37,7 +37,7 @@ func TestTwoRunNonInterference(t *testing.T) {
 			t.Errorf("the histories never bring about %q", typ)
 		}
 	}
-	if !testing.Short() && pairs < 10_000 {
+	if !small && !testing.Short() && pairs < 10_000 {
 		t.Errorf("%d pairs, want 10,000", pairs)
 	}
 }

@@ -259,6 +259,7 @@ func (m *merge) choice() error {
 		in.Count++
 		in.Bits += m.b.Bits
 		in.ReadTo, in.Choice = m.b.To, m.e.Seq
+		in.PublicTo, in.TickTo = m.s.Turn, in.Ticks
 	})
 	return nil
 }

@@ -260,6 +260,8 @@ type Inner struct {
 	ReadTo   uint64 // public line the last self-level beat had read
 	RoomTo   uint64 // public line the last room-level beat had read
 	Choice   uint64 // entry of the last choice
+	PublicTo int    // public events when it was made
+	TickTo   int    // and timer ticks
 	Policy   string // name of the policy last journaled
 	seen     [4][]string
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package facilitatetest_test
+
+const small = false

@@ -1,0 +1,5 @@
+//go:build !race
+
+package facilitate_test
+
+const small = false
