@@ -2,7 +2,6 @@ package facilitate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -219,8 +218,6 @@ func lead(st *room.State, c room.Choice) string {
 	}
 	return "I used " + c.Tool
 }
-
-var errNoWords = errors.New("no words")
 
 // overlap reports whether text carries words that were only said in private: a
 // run of five, or a rare one. It is a second line: the beat that wrote text

@@ -101,7 +101,7 @@ func TestRetriesByClass(t *testing.T) {
 
 func TestKeysDoNotPrint(t *testing.T) {
 	o := model.Options{Key: "s3cret"}
-	js, _ := json.Marshal(o)
+	js, _ := json.Marshal(o.Key)
 	if s := fmt.Sprintf("%v %+v %#v %s", o, o, o, js); strings.Contains(s, "s3cret") {
 		t.Error(s)
 	}
