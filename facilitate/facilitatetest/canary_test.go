@@ -43,7 +43,11 @@ func TestCompatModeLeaks(t *testing.T) {
 	t.Parallel()
 	for _, s := range builtin.All()[:1] {
 		found := map[string]int{}
-		for _, e := range facilitatetest.Encoders() {
+		encoders := facilitatetest.Encoders()
+		if small || testing.Short() {
+			encoders = encoders[:5]
+		}
+		for _, e := range encoders {
 			leaks, _, err := facilitatetest.Canaries(t.Context(), facilitatetest.CanaryOptions{Surface: s, Encoder: e, Compat: true})
 			if err != nil {
 				t.Fatal(err)
