@@ -83,7 +83,6 @@ func effectOf(e room.Entry) (effect, bool) {
 // remember keeps the outbox in step with a replayed entry.
 func (a *Agent) remember(e room.Entry) {
 	if e.Kind == room.KReceipt {
-		a.sent[open.Open(e.Body).Effect] = true
 		for i, o := range a.outbox {
 			if o.id == open.Open(e.Body).Effect {
 				a.outbox = append(a.outbox[:i:i], a.outbox[i+1:]...)

@@ -127,7 +127,6 @@ type Agent struct {
 	mind   mind.Mind
 	policy policy.Policy
 	outbox []effect
-	sent   map[string]bool
 	events uint64 // entry of the last event
 	turned uint64 // last event that a finished turn had seen
 	spent  int    // tokens
@@ -159,7 +158,7 @@ func New(ctx context.Context, cfg Config) (*Agent, error) {
 	}
 	a := &Agent{
 		cfg: cfg, tools: tools, codec: journal.NewCodec(cfg.Store, cfg.ID), unlock: unlock, hub: newHub(start),
-		state: start, mind: cfg.Mind, policy: cfg.Policy, sent: map[string]bool{},
+		state: start, mind: cfg.Mind, policy: cfg.Policy,
 	}
 	a.schemas.room, a.schemas.person = beat.RoomSchema(cfg.Surface), beat.PersonSchema(cfg.Surface)
 	if a.mind == nil && cfg.Model != nil {

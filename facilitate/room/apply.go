@@ -35,7 +35,7 @@ var level = map[Kind]flow.Rank{
 //
 // An entry that is malformed as a whole gives the old state and ErrEntry.
 func (s State) Apply(e Entry) (State, []Diag, error) {
-	if want, fixed := level[e.Kind]; fixed && want != e.Level || !fixed && e.Level != flow.RankRoom && e.Kind != KEffect {
+	if want, fixed := level[e.Kind]; fixed && want != e.Level || !fixed && e.Level != flow.RankRoom {
 		return s, nil, fmt.Errorf("%s at level %s: %w", e.Kind, e.Level, ErrEntry)
 	}
 	if e.Level == flow.RankPerson {
@@ -107,7 +107,7 @@ func (m *merge) run() error {
 		m.s = m.s.withInner(func(in *Inner) { in.Policy = m.b.Text })
 	case KRead:
 		m.s = m.s.withInner(func(in *Inner) { in.RoomTo = max(in.RoomTo, m.b.To) })
-	case KFailed, KReceipt, KEffect, KGone, KTurn:
+	case KFailed, KReceipt, KGone, KTurn:
 	default:
 		return fmt.Errorf("kind %q: %w", m.e.Kind, ErrEntry)
 	}

@@ -35,7 +35,6 @@ const (
 	KFailed    Kind = "failed"    // self: a beat or an act did not work
 	KRead      Kind = "read"      // self: how far a beat has read
 	KTurn      Kind = "turn"      // self: a turn ended; To is the last event it had seen
-	KEffect    Kind = "effect"    // the level of the effect: something to deliver
 	KReceipt   Kind = "receipt"   // self: an effect was delivered
 	KGone      Kind = "gone"      // self: a person was erased
 )
