@@ -299,8 +299,7 @@ func (p *tab) settle() {
 	p.until("the transitions to end", `!document.getAnimations().some((a) => a instanceof CSSTransition && a.playState === "running")`)
 }
 
-// closed waits until there is no dialog and a picture has been drawn without
-// one: until then Chromium takes no text for what was behind it.
+// closed waits until there is no dialog and the focus is back where it was.
 func (p *tab) closed() {
 	p.t.Helper()
 	p.until("no dialog", `!document.querySelector("dialog")`)

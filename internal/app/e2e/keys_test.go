@@ -54,6 +54,23 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
+// TestTypingAfterADialog: when a dialog is left, the caret is back in the box as
+// well as the focus.
+func TestTypingAfterADialog(t *testing.T) {
+	s := newStage(t, nil)
+	p := openBrowser(t).tab()
+	p.enter(s.link)
+	for i := range 6 {
+		p.keys("k", chromedp.KeyModifiers(chromedp.ModifierCtrl))
+		p.see("dialog.palette")
+		p.settle()
+		p.keys("\x1b")
+		p.closed()
+		p.keys("x")
+		p.until("the letter", fmt.Sprintf(`document.querySelector("#message").value.length === %d`, i+1))
+	}
+}
+
 // TestSearchAndBack: threads are found by their words, and the browser's way
 // back leads to the one before.
 func TestSearchAndBack(t *testing.T) {

@@ -1,4 +1,4 @@
-// Dialogs: the browser's own, which keeps the focus inside and gives it back.
+// Dialogs: the browser's own, which keep the focus inside.
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 
@@ -8,15 +8,26 @@ export function Dialog({ label, kind = "", onClose, children }) {
   const gone = useRef(false);
   useEffect(() => {
     const d = el.current;
+    const before = document.activeElement;
     d.showModal();
     return () => {
       gone.current = true;
       if (d.open) d.close();
+      requestAnimationFrame(() => refocus(before));
     };
   }, []);
   const outside = (e) => e.target === el.current && el.current.close();
   return html`<dialog ref=${el} class=${"dialog " + kind} aria-label=${label} onClose=${() => gone.current || onClose()} onClick=${outside}>
     <div class="dialog-body">${children}</div></dialog>`;
+}
+
+// refocus gives the focus back. The browser does so too, but Chromium may leave
+// the caret behind in the dialog that is gone, and then typing does nothing.
+function refocus(el) {
+  const now = document.activeElement;
+  if (!el?.isConnected || (now !== el && now !== document.body)) return;
+  el.blur();
+  el.focus({ preventScroll: true });
 }
 
 export function Confirm({ title, yes, onYes, onClose, children }) {
