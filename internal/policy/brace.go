@@ -86,6 +86,9 @@ func glue(head, tail []syntax.WordPart) []syntax.WordPart {
 	longer := *p
 	longer.Param = &syntax.Lit{Value: p.Param.Value + l.Value[:n]}
 	joined[len(head)-1] = &longer
+	if n == len(l.Value) {
+		return append(joined[:len(head)], joined[len(head)+1:]...)
+	}
 	joined[len(head)] = &syntax.Lit{Value: l.Value[n:]}
 	return joined
 }

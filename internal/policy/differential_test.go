@@ -203,7 +203,7 @@ func (g generator) statement(depth int) string {
 	case 24:
 		return "a=(u v); a[1]=" + g.quotedWord() + "; a[" + g.pick("0", "1", "1-1") + "]=" + g.word() + "; argv \"${a[@]}\" \"${!a[@]}\""
 	case 25:
-		return "n=" + g.pick("x", "y", "SET") + "; argv \"${!n}\" ${!n}"
+		return "w=" + g.pick("x", "y", "SET") + "; argv \"${!w}\" ${!w}"
 	case 26:
 		return "for i in 1 2 3; do " + g.pick("[ $i = 2 ] && continue", "[[ $i == 2 ]] && break", "((i==2)) && continue", "if ((i>1)); then break; fi") + "; " + inner() + "; argv $i; done"
 	case 27:

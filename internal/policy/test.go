@@ -146,7 +146,10 @@ func numbers(op string, x, y int64) tri {
 
 // testCommand is the truth of test and [.
 func (s *shell) testCommand(args []string) tri {
-	if len(args) > 0 && args[0] == "!" {
+	if len(args) == 3 && oneOf(args[1], "= == != -eq -ne -lt -le -gt -ge < >") {
+		return s.compare(args[0], args[1], args[2], false)
+	}
+	if len(args) > 1 && args[0] == "!" {
 		return s.testCommand(args[1:]).not()
 	}
 	switch len(args) {
@@ -161,8 +164,6 @@ func (s *shell) testCommand(args []string) tri {
 		case "-n":
 			return nonEmpty(args[1])
 		}
-	case 3:
-		return s.compare(args[0], args[1], args[2], false)
 	}
 	return maybe
 }
