@@ -25,6 +25,7 @@ vet:
 
 test: deps vet
 	$(GO) test -race -timeout 8m ./...
+	$(GO) test -timeout 5m ./facilitate/ ./facilitate/facilitatetest
 	cd bench && $(GO) vet ./... && $(GO) test -short -timeout 2m ./...
 
 # Tests that need what a machine may lack: a browser. The script installs it
