@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 
 	"github.com/iris-operator/iris/internal/turn"
 )
@@ -17,7 +18,14 @@ type interrupts struct {
 	id      turn.ID // which one
 	stopped bool    // it was told to stop
 	ever    bool    // some turn was told to stop
+	at      time.Time
+	same    time.Duration // samePress, but in tests
 }
+
+// samePress is how long after a Ctrl-C another one is the same: a key that is
+// held down repeats, and on a busy machine one press has been seen to arrive
+// twice while a command was being started.
+const samePress = 500 * time.Millisecond
 
 func (i *interrupts) begin(id turn.ID) {
 	i.mu.Lock()
@@ -44,16 +52,30 @@ func (i *interrupts) pressed() bool {
 	return i.ever
 }
 
-// press reports what one Ctrl-C does: stop the turn, or leave.
-func (i *interrupts) press() (id turn.ID, leave bool) {
+// A reaction is what a Ctrl-C brings about.
+type reaction int
+
+const (
+	leave reaction = iota
+	stopIt
+	nothing
+)
+
+// press takes in one Ctrl-C. With stopIt, id is the turn to stop.
+func (i *interrupts) press(now time.Time) (id turn.ID, r reaction) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	leave = !i.running || i.stopped
-	i.stopped, i.ever = i.running, true
-	return i.id, leave
+	switch {
+	case !i.at.IsZero() && now.Sub(i.at) < i.same:
+		return "", nothing
+	case !i.running || i.stopped:
+		return "", leave
+	}
+	i.stopped, i.ever, i.at = true, true, now
+	return i.id, stopIt
 }
 
-// catch makes Ctrl-C stop the running turn. One while nothing runs, or a second
+// catch makes Ctrl-C stop the running turn. One while nothing runs, or a later one
 // while the turn has not ended, ends the returned context with ErrInterrupted.
 // stop must be called; it waits for the goroutine behind this.
 func (i *interrupts) catch(ctx context.Context, stopTurn func(context.Context, turn.ID)) (inner context.Context, stop func()) {
@@ -68,12 +90,13 @@ func (i *interrupts) catch(ctx context.Context, stopTurn func(context.Context, t
 				return
 			case <-c:
 			}
-			id, leave := i.press()
-			if leave {
+			switch id, what := i.press(time.Now()); what {
+			case leave:
 				cancel(ErrInterrupted)
 				return
+			case stopIt:
+				running.Go(func() { stopTurn(inner, id) })
 			}
-			running.Go(func() { stopTurn(inner, id) })
 		}
 	})
 	return inner, func() {

@@ -195,6 +195,7 @@ func newConsole(t *testing.T, f *fake, opts Options) *console {
 		copying.Wait()
 	})
 	opts.Client, opts.In, opts.Out, opts.Err, opts.User = f.client(), tty, tty, tty, "ann"
+	opts.same = time.Nanosecond
 	go func() { c.done <- Run(t.Context(), opts) }()
 	return c
 }
@@ -378,6 +379,31 @@ func TestCtrlCTwice(t *testing.T) {
 	c.expect("error: stop: Internal Server Error (HTTP 500)")
 	interrupt(t)
 	c.end(ErrInterrupted)
+}
+
+func TestPress(t *testing.T) {
+	i := interrupts{same: samePress}
+	start := time.Now()
+	at := func(ms int) reaction {
+		_, r := i.press(start.Add(time.Duration(ms) * time.Millisecond))
+		return r
+	}
+	i.begin(turn.NewID())
+	for _, c := range []struct {
+		ms   int
+		want reaction
+	}{{0, stopIt}, {1, nothing}, {499, nothing}, {500, leave}, {900, leave}} {
+		if got := at(c.ms); got != c.want {
+			t.Errorf("a press after %d ms does %v, want %v", c.ms, got, c.want)
+		}
+	}
+	i.end()
+	if got := at(200); got != nothing {
+		t.Error("the end of the turn makes the same press another one")
+	}
+	if got := at(600); got != leave || !i.pressed() {
+		t.Errorf("a press while nothing runs does %v", got)
+	}
 }
 
 func TestCtrlCInOneMessage(t *testing.T) {

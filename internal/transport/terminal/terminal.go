@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -37,6 +38,9 @@ type Options struct {
 	// NoColor writes without colors. Dumb is a terminal that cannot move its
 	// cursor.
 	NoColor, Dumb bool
+
+	// same is changed by tests; 0 is samePress.
+	same time.Duration
 }
 
 // Errors that callers turn into exit codes.
@@ -114,7 +118,7 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 func newTalk(opts Options) *talk {
-	t := &talk{opts: opts}
+	t := &talk{opts: opts, interrupts: interrupts{same: orElse(opts.same, samePress)}}
 	fd, tty := terminal(opts.Out)
 	_, typing := terminal(opts.In)
 	t.interactive = tty && typing
