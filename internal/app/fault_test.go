@@ -63,8 +63,8 @@ func (f *faults) refused(t *testing.T) {
 			t.Errorf("after %d requests: %v", asked, a)
 		}
 	}
-	if best > 50*time.Millisecond {
-		t.Errorf("the error took %v, want at most 50 ms", best)
+	if limit := 50 * time.Millisecond * detector; best > limit {
+		t.Errorf("the error took %v, want at most %v", best, limit)
 	}
 	t.Logf("the error took %v", best)
 }
