@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -39,8 +38,10 @@ func supervisor(pulse func(context.Context) error, log *slog.Logger) lifetime.Pa
 				check, cancel := context.WithTimeout(ctx, period/4)
 				err := pulse(check)
 				cancel()
-				if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-					log.Error("no pulse: the watchdog is not fed", "err", err)
+				if err != nil {
+					if ctx.Err() == nil {
+						log.Error("no pulse: the watchdog is not fed", "err", err)
+					}
 					continue
 				}
 				if _, err := daemon.SdNotify(false, daemon.SdNotifyWatchdog); err != nil {

@@ -23,7 +23,7 @@ func TestCorruptFilesAreLeftAlone(t *testing.T) {
 	}
 	for name, c := range map[string]string{
 		q.ID:                    strings.Replace(text, "rm -rf /srv/x", "rm -rf /srv/other", 1), // the command swapped
-		"1" + q.ID[1:]:          text,                                                           // another id
+		"00000000-" + q.Hash:    text,                                                           // another id
 		"22222222-" + q.Hash:    text[:len(text)/2],
 		"33333333-" + q.Hash:    "",
 		"44444444-" + q.Hash:    text + text,
