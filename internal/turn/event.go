@@ -105,6 +105,10 @@ type Ask struct {
 	Text    string    `json:"text"`
 	Command string    `json:"command,omitempty"`
 	Until   time.Time `json:"until"`
+	// Outcome, when not empty, says that the question is over and how:
+	// "approved", "declined", "expired" or "withdrawn". An event that carries it
+	// closes the question of the same ID that was put before.
+	Outcome string `json:"outcome,omitempty"`
 }
 
 // A Code says why a turn failed. The first group is also sent on the bridge.
