@@ -25,7 +25,8 @@ var plan = []row{
 	{"internal/chat", "the nouns of what comes in", nil},
 	{"internal/turn", "the nouns of what goes out", list("chat")},
 
-	{"internal/secret", "values that cannot be printed", nil},
+	{"internal/secret", "values that cannot be printed; contract: where secrets come from", nil},
+	{"internal/secret/...", "the sources of secrets, and what stands around them", list("secret")},
 	{"internal/lifetime", "start in order, stop in reverse", nil},
 	{"internal/config", "plain configuration", list("secret")},
 	{"internal/observe", "metrics and logs", list("secret")},

@@ -1,6 +1,11 @@
 // Package secret holds credentials so that they cannot be printed by mistake.
 // A [Value] shows "[secret]" wherever it is formatted, logged or marshalled;
 // the text comes out through Reveal alone, so a leak needs that word.
+//
+// It is also the contract of where secrets come from, [Source]. The packages
+// below are the sources (store, env, broker), what stands around them (gateway,
+// drop) and what keeps values from getting out by accident (redact, veil). Who
+// may have which secret is decided by their users.
 package secret
 
 import (
