@@ -89,6 +89,13 @@ type Journal interface {
 	// Follow is Read that waits for more until ctx ends; it then stops without
 	// an error. It ends with ErrClosed when the journal is closed.
 	Follow(ctx context.Context, stream string, since int64) iter.Seq2[Record, error]
+	// FollowAll is Follow over all streams that want accepts, in the order of
+	// their numbers. Each time it has come to the end of what there is, it first
+	// yields a mark: a Record without a Stream whose Seq is the number of the
+	// last record that was looked at, wanted or not. A negative since, or one
+	// that lies beyond the last record, is the last record. want is called often
+	// and must be quick.
+	FollowAll(ctx context.Context, since int64, want func(stream string) bool) iter.Seq2[Record, error]
 	// Pins returns the open pins by rising number.
 	Pins() []Pin
 	// Lookup finds the record that holds key.

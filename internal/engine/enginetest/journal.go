@@ -171,6 +171,44 @@ func (j *Journal) Follow(ctx context.Context, stream string, since int64) iter.S
 	}
 }
 
+// FollowAll implements journal.Journal.
+func (j *Journal) FollowAll(ctx context.Context, since int64, want func(string) bool) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		for {
+			j.mu.Lock()
+			last, grown, closed := j.last, j.grown, j.closed
+			if since < 0 || since > last {
+				since = last
+			}
+			var recs []journal.Record
+			for stream, all := range j.streams {
+				if want(stream) {
+					i, _ := slices.BinarySearchFunc(all, since+1, func(r journal.Record, seq int64) int { return cmp.Compare(r.Seq, seq) })
+					recs = append(recs, all[i:]...)
+				}
+			}
+			j.mu.Unlock()
+			slices.SortFunc(recs, func(a, b journal.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+			for _, r := range append(recs, journal.Record{Seq: last}) {
+				r.Data = bytes.Clone(r.Data)
+				if ctx.Err() != nil || !yield(r, nil) {
+					return
+				}
+			}
+			since = last
+			if closed {
+				yield(journal.Record{}, journal.ErrClosed)
+				return
+			}
+			select {
+			case <-grown:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
 // Pins implements journal.Journal.
 func (j *Journal) Pins() []journal.Pin {
 	j.mu.Lock()

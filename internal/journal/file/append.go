@@ -281,6 +281,7 @@ func (j *Journal) publish(a *segment, name string, b *batch) {
 	}
 	j.recent.evict()
 	j.waits.wake(name)
+	j.waits.wake(everything)
 }
 
 // pinnedBefore tells whether a name was pinned before the segment that begins
