@@ -48,11 +48,12 @@ func policyCheckCommand() *cobra.Command {
 		if opts.Workspace == "" {
 			opts.Workspace = opts.Cwd
 		}
+		cfg, _, err := s.load("")
+		if err != nil {
+			return err
+		}
+		opts.Config = cfg
 		if opts.Workspace == "" {
-			cfg, _, err := s.load("")
-			if err != nil {
-				return err
-			}
 			opts.Workspace = cfg.Workspace
 		}
 		if opts.Home == "" {

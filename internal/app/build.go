@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -22,8 +21,6 @@ import (
 	"github.com/iris-operator/iris/internal/route"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/runner/native"
-	"github.com/iris-operator/iris/internal/sandbox"
-	"github.com/iris-operator/iris/internal/sandbox/host"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/skill"
 	"github.com/iris-operator/iris/internal/tool"
@@ -44,6 +41,7 @@ type stores struct {
 	approvals *approval.Book
 	skills    *skill.Library
 	models    *models
+	box       *box
 }
 
 // prepare makes a directory a workspace of this version.
@@ -69,6 +67,9 @@ func (s *server) build(ctx context.Context) (_ *house, err error) {
 		return nil, err
 	}
 	h.skills = skills
+	if h.box, err = openBox(ctx, s.opts.Config, s.log); err != nil {
+		return nil, err
+	}
 	tools, err := s.tools(h, tokens, skills, pictures)
 	if err != nil {
 		return nil, err
@@ -90,6 +91,9 @@ func (h *house) close(log *slog.Logger) {
 	var errs []error
 	if h.models != nil {
 		h.models.close()
+	}
+	if h.box != nil && h.box.close != nil {
+		errs = append(errs, h.box.close())
 	}
 	if h.native != nil {
 		errs = append(errs, h.native.Close())
@@ -143,11 +147,8 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 // tools lists what the model may call.
 func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pictures *picture.Reducer) ([]tool.Tool, error) {
 	cfg := s.opts.Config
-	box, err := s.sandbox()
-	if err != nil {
-		return nil, err
-	}
-	judge, err := policy.New(policy.Options{Workspace: cfg.Workspace, Home: lookup(s.opts.Environ, "HOME")})
+	box := h.box
+	judge, err := policy.New(policyOptions(cfg, lookup(s.opts.Environ, "HOME"), box.dialect))
 	if err != nil {
 		return nil, err
 	}
@@ -155,10 +156,10 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	if err != nil {
 		return nil, err
 	}
-	dir := s.directory()
+	dir := box.dir
 	environ := bash.Environ(s.opts.Environ, cfg.Bash.PassEnv...)
 	run, err := bash.New(bash.Options{
-		Sandbox: box, Judge: judge, Audit: h.audit, Outputs: outputs, Dir: dir,
+		Sandbox: box.Sandbox, Judge: judge, Audit: h.audit, Outputs: outputs, Dir: dir,
 		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log, Hold: s.hold(h, environ, dir),
 		Env: func(r turn.Request) []string {
 			return append(environ[:len(environ):len(environ)],
@@ -169,7 +170,7 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 		return nil, err
 	}
 	files, err := file.New(file.Options{
-		Sandbox: box, Judge: judge, Audit: h.audit, Workspace: cfg.Workspace, Dir: dir,
+		Sandbox: box.Sandbox, Judge: judge, Audit: h.audit, Workspace: cfg.Workspace, Dir: dir,
 		Pictures: pictures, PolicyOff: cfg.Bash.Policy == "off", Memory: guardMemory(skills),
 	})
 	if err != nil {
@@ -190,19 +191,6 @@ func guardMemory(skills *skill.Library) func(path, old, new string) error {
 		}
 		return skills.Keep(path)
 	}
-}
-
-// directory is where commands run: the directory Iris was started in, as a shell
-// would. A service that was given none starts in /, where nobody works.
-func (s *server) directory() string {
-	if dir, err := os.Getwd(); err == nil && dir != "/" {
-		return dir
-	}
-	return s.opts.Config.Workspace
-}
-
-func (s *server) sandbox() (sandbox.Sandbox, error) {
-	return host.New(host.Options{Workspace: s.opts.Config.Workspace, Dir: s.directory()})
 }
 
 func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pictures *picture.Reducer) (*native.Native, error) {

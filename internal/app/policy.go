@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/policy"
 )
 
@@ -15,6 +16,8 @@ type PolicyCheckOptions struct {
 	// the workspace. Environ is the whole environment of the commands.
 	Workspace, Home, Cwd string
 	Environ              []string
+	// Config holds the operator's additions; nil means none.
+	Config *config.Config
 
 	// Commands are judged and explained for people. Without any, JSON objects
 	// with a "command" are read from In, one a line, and written back with
@@ -33,7 +36,12 @@ const maxPolicyLine = 8 << 20
 // PolicyCheck prints what the shell policy says of commands. Nothing is run and
 // nothing is recorded.
 func PolicyCheck(opts PolicyCheckOptions) error {
-	judge, err := policy.New(policy.Options{Workspace: opts.Workspace, Home: opts.Home})
+	with := policy.Options{Workspace: opts.Workspace, Home: opts.Home}
+	if opts.Config != nil {
+		with = policyOptions(opts.Config, opts.Home, "")
+		with.Workspace = opts.Workspace
+	}
+	judge, err := policy.New(with)
 	if err != nil {
 		return err
 	}

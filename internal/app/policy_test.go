@@ -2,10 +2,14 @@ package app
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/iris-operator/iris/internal/config"
 )
 
 func TestPolicyCheck(t *testing.T) {
@@ -56,5 +60,49 @@ func TestPolicyCheck(t *testing.T) {
 				t.Errorf("output (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPolicyOfTheOperator shows that iris policy check judges with what the
+// configuration adds.
+func TestPolicyOfTheOperator(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, config.FileName)
+	err := os.WriteFile(file, []byte(`[policy]
+secret_names = ["id_rsa"]
+protected_paths = ["/srv/live"]
+protected_branches = ["prod-*"]
+deny = ["kubectl delete namespace: a namespace is gone for good"]
+confirm = ["npm publish"]
+install_root = "/opt/iris"
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := config.Load(config.Source{Dir: dir, Home: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]string{
+		"cat ~/.ssh/id_rsa":                      "deny (secret): command references a secret file (id_rsa)",
+		"echo x > /srv/live/index.html":          "confirm (protected-file)",
+		"git push -f origin prod-eu":             "confirm (git-push)",
+		"sudo kubectl -n x delete namespace y":   "deny (",
+		"npm publish":                            "confirm (",
+		"rm -rf /opt/iris":                       "confirm (rm)",
+		"kubectl get pods; git push -f origin x": "allow",
+	} {
+		var out bytes.Buffer
+		if err := PolicyCheck(PolicyCheckOptions{Config: cfg, Workspace: cfg.Workspace, Home: dir, Commands: []string{command}, Out: &out}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s: %q, want %q", command, out.String(), want)
+		}
+	}
+	var out bytes.Buffer
+	err = PolicyCheck(PolicyCheckOptions{Config: cfg, Workspace: cfg.Workspace, Home: dir, Commands: []string{"kubectl delete namespace y"}, Out: &out})
+	if err != nil || !strings.Contains(out.String(), "a namespace is gone for good") {
+		t.Errorf("%q, %v: the operator's reason is not told", out.String(), err)
 	}
 }

@@ -51,8 +51,8 @@ func fileKeys() []string {
 
 // check refuses values that cannot be meant.
 func (c *Config) check() error {
-	if c.Sandbox != "host" {
-		return fmt.Errorf("IRIS_SANDBOX=%q is not a sandbox; the only one so far is host", c.Sandbox)
+	if err := c.checkSandbox(); err != nil {
+		return err
 	}
 	for name, port := range map[string]int{"IRIS_API_PORT": c.API.Port, "IRIS_WEBUI_PORT": c.Web.Port} {
 		if port < 0 || port > 65535 {
@@ -96,7 +96,9 @@ func (c *Config) checkAmounts() error {
 		"IRIS_SHUTDOWN_GRACE_SECS": float64(c.Turns.Grace), "IRIS_BUDGET_TOKENS_PER_TURN": float64(c.Budget.Tokens),
 		"IRIS_BUDGET_COST_PER_TURN": c.Budget.Cost, "IRIS_BUDGET_TOKENS_PER_DAY": float64(c.Budget.DayTokens),
 		"IRIS_BUDGET_COST_PER_DAY": c.Budget.DayCost, "IRIS_JOURNAL_MAX_AGE_HOURS": float64(c.Journal.MaxAge),
-		"IRIS_JOURNAL_MAX_MIB": float64(c.Journal.MaxMiB),
+		"IRIS_JOURNAL_MAX_MIB": float64(c.Journal.MaxMiB), "IRIS_SANDBOX_PROCESSES": float64(c.Isolation.Processes),
+		"IRIS_SANDBOX_MEMORY_MIB": float64(c.Isolation.MemoryMiB), "IRIS_SANDBOX_FILE_MIB": float64(c.Isolation.FileMiB),
+		"IRIS_SANDBOX_TMP_MIB": float64(c.Isolation.TmpMiB), "IRIS_SANDBOX_DISK_MIB": float64(c.Isolation.DiskMiB),
 	} {
 		if v < 0 {
 			return fmt.Errorf("%s=%v is negative", name, v)

@@ -16,7 +16,7 @@ import (
 // env are the names, default the value when neither is set, help what it does.
 type Config struct {
 	Workspace string `toml:"workspace" env:"IRIS_WORKSPACE" default:"~/.iris" help:"directory in which everything durable lives"`
-	Sandbox   string `toml:"sandbox" env:"IRIS_SANDBOX" default:"host" help:"where commands run; only host exists so far"`
+	Sandbox   string `toml:"sandbox" env:"IRIS_SANDBOX" default:"host" help:"where commands run: host, bwrap, docker:<name>, firecracker:<ip> or firecracker-pool"`
 	Env       string `toml:"environment" env:"IRIS_ENV" default:"prod" help:"label in logs: prod or preview"`
 	Timezone  string `toml:"timezone" env:"TZ" default:"the host's" help:"IANA name of the time zone people mean"`
 	// OperatorChannel is where Iris speaks without being asked.
@@ -25,15 +25,17 @@ type Config struct {
 	// Approvers may answer questions about held commands.
 	Approvers []string `toml:"approvers" env:"IRIS_APPROVERS" default:"whoever may talk to Iris there" help:"ids of the people who may approve held commands; web is the page, api the operator's token"`
 
-	API     API     `toml:"api"`
-	Web     Web     `toml:"web"`
-	Model   Model   `toml:"model"`
-	Compact Compact `toml:"compact"`
-	Budget  Budget  `toml:"budget"`
-	Turns   Turns   `toml:"turns"`
-	Bash    Bash    `toml:"bash"`
-	Log     Log     `toml:"log"`
-	Journal Journal `toml:"journal"`
+	API       API       `toml:"api"`
+	Web       Web       `toml:"web"`
+	Model     Model     `toml:"model"`
+	Compact   Compact   `toml:"compact"`
+	Budget    Budget    `toml:"budget"`
+	Turns     Turns     `toml:"turns"`
+	Bash      Bash      `toml:"bash"`
+	Policy    Policy    `toml:"policy"`
+	Isolation Isolation `toml:"isolation"`
+	Log       Log       `toml:"log"`
+	Journal   Journal   `toml:"journal"`
 
 	// File is the configuration file that was read, empty if none.
 	File string `toml:"-"`

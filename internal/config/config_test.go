@@ -94,6 +94,13 @@ func TestRefusals(t *testing.T) {
 		"negative":          {environ: []string{"IRIS_LLM_TIMEOUT_SECS=-1"}, want: "negative"},
 		"log level":         {environ: []string{"IRIS_LOG_LEVEL=loud"}, want: "not one of debug"},
 		"sandbox":           {environ: []string{"IRIS_SANDBOX=vm"}, want: "not a sandbox"},
+		"sandbox name":      {environ: []string{"IRIS_SANDBOX=bwrap:x"}, want: "takes no name"},
+		"no container":      {environ: []string{"IRIS_SANDBOX=docker:"}, want: "names no container"},
+		"no microVM":        {environ: []string{"IRIS_SANDBOX=firecracker:box"}, want: "names no microVM"},
+		"network":           {environ: []string{"IRIS_SANDBOX_NETWORK=some"}, want: "not one of none, host"},
+		"relative read":     {environ: []string{"IRIS_SANDBOX_READ=opt"}, want: "not an absolute path"},
+		"protected path":    {body: "[policy]\nprotected_paths = [\"x\"]\n", want: "not an absolute path"},
+		"empty rule":        {body: "[policy]\ndeny = [\": why\"]\n", want: "names no command"},
 		"fallback":          {environ: []string{"IRIS_MODEL_FALLBACK=gpt"}, want: "not provider/model"},
 		"missing file":      {environ: []string{"IRIS_CONFIG=/does/not/exist"}, want: "IRIS_CONFIG"},
 		"bool":              {environ: []string{"IRIS_VERBOSE_TOOLS=maybe"}, want: "not true or false"},
@@ -102,6 +109,23 @@ func TestRefusals(t *testing.T) {
 		_, _, err := Load(source(t, c.body, c.environ...))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: Load() = %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestLevels shows every way to say where commands run.
+func TestLevels(t *testing.T) {
+	for value, want := range map[string][2]string{
+		"host": {"host"}, "bwrap": {"bwrap"}, "docker:box-1": {"docker", "box-1"},
+		"firecracker:172.20.1.2": {"firecracker", "172.20.1.2"}, "firecracker-pool": {"firecracker-pool"},
+	} {
+		c, _, err := Load(source(t, "", "IRIS_SANDBOX="+value))
+		if err != nil {
+			t.Errorf("%s: %v", value, err)
+			continue
+		}
+		if level, name := c.Level(); level != want[0] || name != want[1] {
+			t.Errorf("%s: level %q, name %q", value, level, name)
 		}
 	}
 }
