@@ -62,6 +62,7 @@ type attempt struct {
 	started bool // Started was written
 	over    bool // the terminal event was written, or somebody is about to
 	closed  bool // the runner has returned or was given up
+	cut     bool // the turn was ended from outside
 	// wanted is a terminal event of the runner that could not be written.
 	wanted *turn.Event
 }
@@ -72,13 +73,28 @@ func (e *Engine) runTurn(t *task) {
 	a := &attempt{e: e, t: t, ended: make(chan struct{})}
 	var err error
 	if context.Cause(t.ctx) == nil {
-		if err = a.begin(); err == nil {
-			err = e.call(t, a.ended, func(ctx context.Context) error {
-				return e.opts.Runners[t.accepted.Runner].Run(ctx, t.request(), a)
-			})
+		if err = a.open(); err == nil {
+			err = e.call(t, a.ended, a.run)
 		}
 	}
 	a.conclude(err)
+}
+
+// open makes the attempt known, so that the turn can be cut short, and begins.
+func (a *attempt) open() error {
+	a.e.mu.Lock()
+	a.t.now = a
+	a.e.mu.Unlock()
+	return a.begin()
+}
+
+func (a *attempt) run(ctx context.Context) error {
+	name := a.t.accepted.Runner
+	r := a.e.runner(name)
+	if r == nil {
+		return &runner.Error{Code: turn.CodeFailed, Text: fmt.Sprintf("run failed: there is no runner %q any more", name)}
+	}
+	return r.Run(ctx, a.t.request(), a)
 }
 
 func (t *task) request() turn.Request {
@@ -179,8 +195,9 @@ func (a *attempt) conclude(err error) {
 	a.mu.Lock()
 	a.closed = true
 	if a.over {
+		cut := a.cut
 		a.mu.Unlock()
-		if err != nil {
+		if err != nil && !cut {
 			e.log.Warn("a runner returned an error after it had ended its turn", "turn", t.id, "err", err)
 		}
 		return
@@ -231,6 +248,8 @@ func (a *attempt) verdict(err error) (ev turn.Event, open bool) {
 		return turn.Event{Kind: turn.Final, Text: said, Stopped: true}, false
 	case errors.Is(cause, runner.ErrSuperseded):
 		return failed(turn.CodeSuperseded, runner.ErrSuperseded.Error())
+	case errors.As(cause, &known):
+		return failed(known.Code, known.Text)
 	case err == nil && said == "":
 		return failed(turn.CodeFailed, "run failed: no response")
 	case err == nil:

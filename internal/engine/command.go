@@ -74,6 +74,9 @@ func (e *Engine) command(ctx context.Context, c transport.Command) (transport.Re
 	switch c.Verb {
 	case transport.Stop:
 		return e.stop(c.Conversation, c.Turn), nil, nil
+	case transport.Fail:
+		running := e.fell(c.Conversation, c.Turn, &runner.Error{Code: c.Code, Text: c.Argument})
+		return transport.Reply{Running: running}, nil, nil
 	case transport.Compact:
 		return e.compact(c.Conversation)
 	case transport.Reset:
@@ -139,7 +142,7 @@ func (e *Engine) conversational(conv chat.Address) (runner.Conversational, bool)
 	if name == "" {
 		name = snap.Default
 	}
-	r, ok := e.opts.Runners[name].(runner.Conversational)
+	r, ok := e.runner(name).(runner.Conversational)
 	return r, ok
 }
 

@@ -55,6 +55,9 @@ type Options struct {
 	Archive Archive
 	// Runners answer turns, by the name that routing gives.
 	Runners map[string]runner.Runner
+	// Runner finds those that come and go while the process lives, after
+	// Runners. It must be quick. Nil: there are none.
+	Runner func(name string) (runner.Runner, bool)
 	// Snapshot tells routing about an address. It is called on every
 	// submission and must be quick. Nil: every conversation is answered by the
 	// runner called "native".
@@ -185,6 +188,19 @@ func setDefault[T int | time.Duration](v *T, d T) {
 
 // Ready is closed when submissions are taken.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
+
+// runner returns who answers under a name, nil if nobody does.
+func (e *Engine) runner(name string) runner.Runner {
+	if r := e.opts.Runners[name]; r != nil {
+		return r
+	}
+	if e.opts.Runner != nil {
+		if r, ok := e.opts.Runner(name); ok {
+			return r
+		}
+	}
+	return nil
+}
 
 // await returns when the engine takes submissions.
 func (e *Engine) await(ctx context.Context) error {

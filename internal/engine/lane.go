@@ -64,7 +64,8 @@ type task struct {
 	said     salvage // used by the attempt only
 
 	// Guarded by Engine.mu.
-	begun   int64 // seq of the latest Begun record, 0 before
+	now     *attempt // the latest
+	begun   int64    // seq of the latest Begun record, 0 before
 	started time.Time
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
@@ -55,9 +56,15 @@ func (e *Engine) recover(ctx context.Context) error {
 				e.log.Error("archive a conversation", "conversation", conv, "err", err)
 			}
 		}
-		for _, id := range o.order {
+		last := 0 // what supersedes all before it
+		for i, id := range o.order {
+			if t := o.tasks[id]; t != nil && t.accepted.Supersedes {
+				last = i
+			}
+		}
+		for i, id := range o.order {
 			if t := o.tasks[id]; t != nil {
-				e.resume(l, t)
+				e.resume(l, t, i < last)
 			} else {
 				e.log.Error("an open turn has no record", "turn", id, "conversation", conv)
 			}
@@ -95,16 +102,19 @@ func (e *Engine) rebuild(ctx context.Context, l *lane, from int64, tasks map[tur
 	return nil
 }
 
-// resume queues t again, or ends it.
-func (e *Engine) resume(l *lane, t *task) {
+// resume queues t again, or ends it. replaced says that the process ended
+// between a message that supersedes t and the end this brings about.
+func (e *Engine) resume(l *lane, t *task, replaced bool) {
 	e.mu.Lock()
 	e.turns[t.id] = t
 	e.mu.Unlock()
 	close(t.ready)
 	age := e.opts.Now().Sub(t.at)
-	var why string
+	code, why := turn.CodeInterrupted, ""
 	switch {
-	case e.opts.Runners[t.accepted.Runner] == nil:
+	case replaced:
+		code, why = turn.CodeSuperseded, runner.ErrSuperseded.Error()
+	case e.runner(t.accepted.Runner) == nil:
 		why = fmt.Sprintf("interrupted by a restart, and there is no runner %q any more", t.accepted.Runner)
 	case age > e.opts.MaxAge:
 		why = fmt.Sprintf("interrupted by a restart %s ago; please ask again if it still matters", age.Round(time.Minute))
@@ -117,7 +127,7 @@ func (e *Engine) resume(l *lane, t *task) {
 		return
 	}
 	t.cancel(nil)
-	ev := finished(turn.Event{Kind: turn.Failed, Code: turn.CodeInterrupted, Error: why}, t, nil)
+	ev := finished(turn.Event{Kind: turn.Failed, Code: code, Error: why}, t, nil)
 	seq, err := e.writeEnd(t, ev)
 	if err == nil {
 		err = e.settleEnd(t, seq, ev, nil)

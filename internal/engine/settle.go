@@ -93,7 +93,7 @@ func (e *Engine) Settled(ctx context.Context, conv chat.Address, m chat.Message,
 func (e *Engine) settled(ctx context.Context, s transport.Submission, a *Settlement) (transport.Receipt, error) {
 	s.Origin, s.Runner, s.Message.Prompt = turn.FromApproval, "", a.Prompt
 	d := route.Decide(s, e.opts.Snapshot(s.Address))
-	if d.Kind != route.Run || e.opts.Runners[d.Runner] == nil {
+	if d.Kind != route.Run || e.runner(d.Runner) == nil {
 		a.done(false)
 		return transport.Receipt{}, fmt.Errorf("%q: %w", d.Runner, transport.ErrUnknownRunner)
 	}

@@ -53,7 +53,7 @@ func (e *Engine) Submit(ctx context.Context, s transport.Submission) (transport.
 	case route.Command:
 		return e.commanded(ctx, s, d)
 	}
-	if e.opts.Runners[d.Runner] == nil {
+	if e.runner(d.Runner) == nil {
 		return transport.Receipt{}, fmt.Errorf("%q: %w", d.Runner, transport.ErrUnknownRunner)
 	}
 	if d.Prompt != "" {
@@ -126,7 +126,7 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 	if t.id == "" {
 		t.id = turn.NewID()
 	}
-	t.accepted = turn.Accepted{Message: s.Message, Origin: s.Origin, Runner: d.Runner, Answers: a.question()}
+	t.accepted = turn.Accepted{Message: s.Message, Origin: s.Origin, Runner: d.Runner, Answers: a.question(), Supersedes: s.Supersedes}
 	if err := e.reserve(l, t); errors.Is(err, errTaken) {
 		r, _, err := e.known(ctx, "", t.id, d.Conversation)
 		return r, err
@@ -159,6 +159,9 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 	} else {
 		taken = true
 		a.done(true)
+		if s.Accepted != nil {
+			s.Accepted(receipt)
+		}
 		close(t.ready)
 	}
 	e.mu.Lock()
@@ -166,6 +169,9 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 	e.mu.Unlock()
 	if err != nil {
 		return transport.Receipt{}, err
+	}
+	if s.Supersedes {
+		e.supersede(t)
 	}
 	return receipt, nil
 }
@@ -181,7 +187,7 @@ func (e *Engine) reserve(l *lane, t *task) error {
 	switch {
 	case e.closing:
 		return transport.ErrClosing
-	case l.occupancy() > e.opts.MaxWaiting:
+	case l.occupancy() > e.opts.MaxWaiting && !t.accepted.Supersedes:
 		return transport.ErrBusy
 	case e.turns[t.id] != nil:
 		return errTaken

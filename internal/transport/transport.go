@@ -63,6 +63,13 @@ type Submission struct {
 	// question that was put to people. A sender that anybody can imitate, as in
 	// an e-mail, is not proven.
 	Proven bool
+	// Supersedes ends what is open in the conversation, running or waiting, with
+	// turn.CodeSuperseded once this message is accepted; it is then never
+	// refused with ErrBusy. A message that was accepted before ends nothing.
+	Supersedes bool
+	// Accepted, when not nil, is called with the receipt when a new turn is on
+	// disk and before it can run. It must be quick.
+	Accepted func(Receipt)
 }
 
 // A Receipt says what became of a submission.
@@ -99,6 +106,10 @@ const (
 	Reset   Verb = "reset"
 	Verbose Verb = "verbose"
 	Help    Verb = "help"
+	// Fail ends Command.Turn at once with Command.Code and the Argument as the
+	// sentence for people. No word of a person means it: it is for transports
+	// whose requests have limits.
+	Fail Verb = "fail"
 )
 
 // A Command acts on a conversation.
@@ -109,6 +120,8 @@ type Command struct {
 	From         chat.Person
 	// Turn limits Stop to one turn, running or waiting; empty means all.
 	Turn turn.ID
+	// Code belongs to Fail.
+	Code turn.Code
 }
 
 // A Reply is one line for whoever gave a command or an answer.

@@ -34,6 +34,9 @@ type Accepted struct {
 	// Answers is the id of the question that the message answers; the origin is
 	// FromApproval then.
 	Answers string `json:"answers,omitempty"`
+	// Supersedes says that the turns of the conversation that were open before
+	// this one end with CodeSuperseded.
+	Supersedes bool `json:"supersedes,omitempty"`
 }
 
 // Begun marks an attempt.
