@@ -49,6 +49,7 @@ var plan = []row{
 	{"internal/tool/bash", "commands", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit")},
 	{"internal/tool/file", "read, write, edit, attach", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit", "picture")},
 	{"internal/transport", "contract: ways in and out, and the Inbox", list("chat", "turn")},
+	{"internal/bridge", "the words between Iris and her sub-agents", list("chat")},
 
 	{"internal/session", "conversations at rest", list("chat", "turn", "journal")},
 	{"internal/skill", "skills, constitution and memory", list("chat")},
