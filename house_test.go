@@ -31,6 +31,8 @@ var plan = []row{
 	{"internal/config", "plain configuration", list("secret")},
 	{"internal/observe", "metrics and logs", list("secret")},
 
+	{"internal/fleet", "agents.json: who the sub-agents are", list("secret")},
+
 	{"internal/journal", "contract: the append-only log", nil},
 	{"internal/journal/...", "where the log lies", list("journal")},
 	{"internal/lease", "contract: one owner at a time", nil},

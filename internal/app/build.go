@@ -13,6 +13,7 @@ import (
 	"github.com/iris-operator/iris/internal/approval/audit"
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/engine"
+	"github.com/iris-operator/iris/internal/fleet"
 	journalfile "github.com/iris-operator/iris/internal/journal/file"
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/observe"
@@ -42,6 +43,7 @@ type stores struct {
 	skills    *skill.Library
 	models    *models
 	box       *box
+	fleet     *fleet.Registry
 }
 
 // prepare makes a directory a workspace of this version.
@@ -138,6 +140,9 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 		return err
 	}
 	if err := s.openApprovals(h); err != nil {
+		return err
+	}
+	if err := s.openFleet(h); err != nil {
 		return err
 	}
 	h.models, err = newModels(ctx, cfg, s.log)
@@ -302,6 +307,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 			m := h.models.first()
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
 		},
+		Agent: h.agentOf, Agents: h.agents,
 		Observe: s.metrics.Request,
 	})
 	if err != nil {
