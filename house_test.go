@@ -45,6 +45,7 @@ var plan = []row{
 	{"internal/sandbox", "contract: where a command runs", list("chat")},
 	{"internal/picture", "images small enough for a model", nil},
 	{"internal/process", "a program and everything it started", nil},
+	{"internal/microvm", "Firecracker's API, slots, taps, jailer", list("process", "secret")},
 	{"internal/sandbox/...", "the levels of isolation", list("chat", "sandbox", "process")},
 	{"internal/policy", "commands and paths judged", nil},
 	{"internal/approval/audit", "the record of commands", nil},
