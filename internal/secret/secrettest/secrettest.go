@@ -22,7 +22,7 @@ func Values() []string {
 		"hunter2-hunter2", " leading and trailing ", "line one\nline two\n", "tab\tand\rreturn", "ünïcödé-пароль-密碼", "emoji 🔑🔑🔑",
 		`{"key":"value","n":1}`, `back\slash "quoted" 'single'`, "c2VjcmV0LXNlY3JldC1zZWNyZXQ=", ".*+?^${}()|[]\\", "%41%42%43-percent",
 		"<b>&amp;</b>", "$HOME `id` $(id) ;|&", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n",
-		strings.Repeat("x", 4096), strings.Repeat("long-", secret.MaxValue/5), "\u2028\u2029\ufeff", "a\x00b\x01c\x7f",
+		strings.Repeat("x", 4096), strings.Repeat("long-", secret.MaxValue/5), "zero\u200bwidth\u2028and\ufeffmarks", "a\x00b\x01c\x7f-control",
 	}
 }
 
