@@ -158,7 +158,7 @@ func (h *Host) Check() error {
 	}
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
-		missing = append(missing, fmt.Errorf("Firecracker needs KVM: %w", err))
+		missing = append(missing, fmt.Errorf("microVMs need KVM: %w", err))
 	} else {
 		_ = f.Close()
 	}

@@ -207,7 +207,7 @@ func TestBootFails(t *testing.T) {
 		"no kernel":         {"idle", func(o *Options) { o.Kernel = "/no/such/kernel" }, "firecracker refuses PUT /boot-source with 400"},
 		"kernel panic":      {"die", nil, "no working init found"},
 		"unknown start":     {"nonsense", nil, "is no way to boot"},
-		"not a firecracker": {"idle", func(o *Options) { o.Firecracker = "false" }, "the VMM ended"},
+		"not a firecracker": {"idle", func(o *Options) { o.Firecracker = "false" }, " ended"},
 		"never healthy": {"idle", func(o *Options) {
 			o.Healthy = func(context.Context, string) error { return errors.New("connection refused") }
 			o.BootTimeout = 50 * time.Millisecond
