@@ -28,8 +28,10 @@ const (
 	// hundred bytes each. A conversation that was forgotten costs one look at
 	// the ends of its files.
 	maxConvs = 512
-	// maxOpen bounds the file handles kept between calls.
-	maxOpen = 64
+	// maxOpen bounds the file handles kept between calls. Every conversation
+	// that is talked in needs two, and what is opened anew for every line costs
+	// an eighth of the processor time of its turn: enough for a hundred at once.
+	maxOpen = 256
 	// maxDone bounds the memory of who was caught up. Whoever is forgotten is
 	// compared with the journal once more.
 	maxDone = 8192
