@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,12 +13,6 @@ import (
 	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/turn"
-)
-
-// What became of a call besides what the runner returned.
-var (
-	errStuck     = errors.New("the runner did not return in time")
-	errAbandoned = errors.New("the process ends before the runner")
 )
 
 // fullDiskPause is the time between attempts to end a turn on a full disk. The
@@ -33,7 +26,7 @@ func (e *Engine) pause(d time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-e.abandon:
+	case <-e.abandoned.Done():
 		return false
 	}
 }
@@ -41,20 +34,11 @@ func (e *Engine) pause(d time.Duration) bool {
 // errEnded is what a sink says after its turn has ended.
 var errEnded = errors.New("the turn has ended")
 
-// A panicked runner or job.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
 // An attempt is one run of a turn, and the sink of its runner.
 type attempt struct {
-	e *Engine
-	t *task
-	// ended is closed when the terminal event is on disk.
-	ended chan struct{}
+	e   *Engine
+	t   *task
+	dog *watchdog // of the runner; nil: there is none
 
 	// mu guards the fields below and t.said, and makes sure that nothing is
 	// written after the terminal event.
@@ -67,17 +51,20 @@ type attempt struct {
 	wanted *turn.Event
 }
 
-// runTurn gives t to its runner and returns when the lane is free, whatever the
-// runner does.
-func (e *Engine) runTurn(t *task) {
-	a := &attempt{e: e, t: t, ended: make(chan struct{})}
-	var err error
-	if context.Cause(t.ctx) == nil {
-		if err = a.open(); err == nil {
-			err = e.call(t, a.ended, a.run)
-		}
+// runTurn gives t to its runner and concludes it, whatever the runner does. It
+// reports whether the lane is still this goroutine's.
+func (e *Engine) runTurn(t *task) (mine bool) {
+	a := &attempt{e: e, t: t}
+	if context.Cause(t.ctx) != nil {
+		a.conclude(nil)
+		return true
 	}
-	a.conclude(err)
+	a.dog = &watchdog{e: e, t: t, conclude: a.conclude}
+	if err := a.open(); err != nil {
+		a.conclude(err)
+		return true
+	}
+	return a.dog.guard(a.run)
 }
 
 // open makes the attempt known, so that the turn can be cut short, and begins.
@@ -150,42 +137,6 @@ func (a *attempt) writeBegin() error {
 	defer e.mu.Unlock()
 	t.begun, t.started = last-1, now
 	return nil
-}
-
-// call runs f and returns when f has, or when it no longer matters: StopLimit
-// after t was stopped or after its terminal event (ended may be nil), or when
-// the process leaves. f then runs on alone and is logged when it returns.
-func (e *Engine) call(t *task, ended <-chan struct{}, f func(ctx context.Context) error) error {
-	result := make(chan error, 1)
-	go func() {
-		err := error(&panicError{value: "the goroutine was ended"})
-		defer func() {
-			if r := recover(); r != nil {
-				err = &panicError{r, debug.Stack()}
-			}
-			result <- err
-		}()
-		err = f(t.ctx)
-	}()
-	select {
-	case err := <-result:
-		return err
-	case <-t.ctx.Done():
-	case <-ended:
-	case <-e.abandon:
-		return errAbandoned
-	}
-	limit := time.NewTimer(e.opts.StopLimit)
-	defer limit.Stop()
-	select {
-	case err := <-result:
-		return err
-	case <-e.abandon:
-		return errAbandoned
-	case <-limit.C:
-		e.log.Error("a runner does not return; its lane goes on without it", "turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "job", t.jobKind)
-		return errStuck
-	}
 }
 
 // conclude ends the turn if its runner has not, and keeps the runner from
@@ -361,7 +312,7 @@ func (a *attempt) Emit(ev turn.Event) error {
 		return err
 	case ev.Terminal():
 		err = a.e.settleEnd(a.t, seq, ev, nil)
-		close(a.ended)
+		a.dog.wind()
 		return err
 	case ev.Kind == turn.AskFor, ev.Kind == turn.ToolUse && ev.Tool != nil && ev.Tool.Phase == turn.Start:
 		return a.e.settle(a.t.lane, seq)

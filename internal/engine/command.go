@@ -128,7 +128,7 @@ func (e *Engine) stop(conv chat.Address, id turn.ID) transport.Reply {
 		// Nobody else can end it now.
 		<-t.ready
 		if !t.lost {
-			a := &attempt{e: e, t: t, ended: make(chan struct{})}
+			a := &attempt{e: e, t: t}
 			a.conclude(nil)
 		}
 	}

@@ -59,7 +59,7 @@ func (e *Engine) cut(t *task, why *runner.Error) bool {
 	t.cancel(cause(why))
 	switch {
 	case removed: // nobody else can end it now
-		a = &attempt{e: e, t: t, ended: make(chan struct{})}
+		a = &attempt{e: e, t: t}
 		a.conclude(why)
 	case a != nil:
 		a.mu.Lock()

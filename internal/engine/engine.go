@@ -133,8 +133,11 @@ type Engine struct {
 	journal journal.Journal
 
 	// ready is closed by Serve after recovery; over when nothing runs any more;
-	// leave by Leave; broken by fail; abandon when running turns are given up.
-	ready, over, leave, broken, abandon chan struct{}
+	// leave by Leave; broken by fail.
+	ready, over, leave, broken chan struct{}
+	// abandoned ends when running turns are given up.
+	abandoned context.Context
+	abandon   context.CancelFunc
 
 	// drivers counts lane goroutines. Add is called with mu held and closing
 	// unset.
@@ -172,10 +175,11 @@ func New(opts Options) (*Engine, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	abandoned, abandon := context.WithCancel(context.Background())
 	return &Engine{
 		opts: opts, log: opts.Logger, journal: opts.Journal,
 		ready: make(chan struct{}), over: make(chan struct{}), leave: make(chan struct{}),
-		broken: make(chan struct{}), abandon: make(chan struct{}),
+		broken: make(chan struct{}), abandoned: abandoned, abandon: abandon,
 		lanes: map[chat.Address]*lane{}, turns: map[turn.ID]*task{}, behind: map[chat.Address]struct{}{},
 	}, nil
 }

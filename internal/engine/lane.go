@@ -132,14 +132,17 @@ func (l *lane) occupancy() int {
 	return n
 }
 
-// drive performs the lane's tasks until there are none, or the process ends.
-// It is the only goroutine that takes tasks out of the queue to perform them.
+// drive performs the lane's tasks until there are none, or the process ends, or
+// a watchdog has taken the lane over. It is the only goroutine that takes tasks
+// out of the queue to perform them.
 func (e *Engine) drive(l *lane) {
-	defer e.drivers.Done()
-	defer e.release(l)
 	for t := e.next(l); t != nil; t = e.next(l) {
-		e.perform(t)
+		if !e.perform(t) {
+			return
+		}
 	}
+	e.release(l)
+	e.drivers.Done()
 }
 
 // next ends the turn of the task that ran and returns the one that runs now.
@@ -159,35 +162,37 @@ func (e *Engine) next(l *lane) *task {
 	return l.running
 }
 
-func (e *Engine) perform(t *task) {
+// perform does t and reports whether the lane is still this goroutine's.
+func (e *Engine) perform(t *task) (mine bool) {
 	defer t.cancel(nil)
 	select {
 	case <-t.ready:
-	case <-e.abandon:
-		return
+	case <-e.abandoned.Done():
+		return true
 	}
 	switch {
 	case t.lost:
+		return true
 	case t.job != nil:
-		e.runJob(t)
-	default:
-		e.runTurn(t)
+		return e.runJob(t)
 	}
+	return e.runTurn(t)
 }
 
-// runJob performs a job; its line becomes t.end.Text.
-func (e *Engine) runJob(t *task) {
-	said := make(chan string, 1)
-	t.err = e.call(t, nil, func(ctx context.Context) error {
-		line, err := t.job(ctx)
-		said <- line
+// runJob performs a job; its line becomes t.end.Text, unless it panicked or was
+// given up.
+func (e *Engine) runJob(t *task) (mine bool) {
+	var line string
+	w := &watchdog{e: e, t: t, conclude: func(err error) {
+		if t.err = err; err != errStuck && err != errAbandoned {
+			t.end.Text = line
+		}
+		close(t.done)
+	}}
+	return w.guard(func(ctx context.Context) (err error) {
+		line, err = t.job(ctx)
 		return err
 	})
-	select {
-	case t.end.Text = <-said:
-	default: // it panicked or was given up
-	}
-	close(t.done)
 }
 
 // remove takes a waiting task out of the queue and reports whether it was

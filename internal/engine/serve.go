@@ -30,7 +30,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	defer close(e.over)
 	if err := e.recover(ctx); err != nil {
 		e.shut()
-		close(e.abandon)
+		e.abandon()
 		e.drivers.Wait()
 		return err
 	}
@@ -89,7 +89,7 @@ func (e *Engine) drain() {
 	case <-idle:
 	case <-timer.C:
 	}
-	close(e.abandon)
+	e.abandon()
 	<-idle
 }
 
