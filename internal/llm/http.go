@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -35,4 +36,16 @@ func NewHTTPClient() *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// lingering is how long a finished stream may take to close, so that its
+// connection can carry the next request. The end usually is there already.
+const lingering = 20 * time.Millisecond
+
+// Linger reads what is left of a finished stream. cut ends the stream and is
+// called if that takes too long.
+func Linger(body io.Reader, cut func()) {
+	t := time.AfterFunc(lingering, cut)
+	defer t.Stop()
+	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }

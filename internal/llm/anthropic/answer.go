@@ -104,6 +104,7 @@ func (m *Model) read(body io.Reader, yield func(llm.Event, error) bool) (llm.Mes
 
 func (m *Model) readAll(frames *llm.Frames, pieces *llm.Joiner) (llm.Message, error) {
 	var a answer
+	var ev streamEvent // one for all: it does not stay on the stack
 	for {
 		frame, err := frames.Next()
 		if err != nil {
@@ -112,7 +113,7 @@ func (m *Model) readAll(frames *llm.Frames, pieces *llm.Joiner) (llm.Message, er
 		if len(frame.Data) == 0 || frame.Type == "ping" {
 			continue
 		}
-		var ev streamEvent
+		ev = streamEvent{}
 		if err := json.Unmarshal(frame.Data, &ev); err != nil {
 			return llm.Message{}, broken("an event that is not JSON: %s", frame.Data)
 		}

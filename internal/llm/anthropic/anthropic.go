@@ -1,5 +1,5 @@
 // Package anthropic speaks the Anthropic Messages API, to Anthropic and to
-// gateways that understand it. It owns the encoding of requests, the decoding
+// gateways that understand it, on net/http. It owns the encoding of requests, the decoding
 // of streams and the classing of failures; it does not retry, watch the clock,
 // resolve keys or read the environment.
 //
@@ -18,10 +18,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
-
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/anthropics/anthropic-sdk-go/v2/option"
 
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/secret"
@@ -30,7 +26,7 @@ import (
 // DefaultURL is Anthropic's own endpoint.
 const DefaultURL = "https://api.anthropic.com"
 
-// apiVersion is the one that gateways know; the SDK would send a newer one.
+// apiVersion is the one that every gateway knows.
 const apiVersion = "2023-06-01"
 
 // fallbackMaxTokens bounds answers of models whose maximum is not known. The
@@ -64,7 +60,8 @@ type Options struct {
 // A Model answers through the Messages API. It is an llm.Model.
 type Model struct {
 	opts    Options
-	client  sdk.Client
+	url     string
+	client  http.Client
 	secrets []string // what must not appear in errors
 }
 
@@ -88,19 +85,10 @@ func New(opts Options) (*Model, error) {
 	if opts.HTTPClient == nil {
 		opts.HTTPClient = llm.NewHTTPClient()
 	}
-	client := *opts.HTTPClient
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	m := &Model{opts: opts, secrets: append(slices.Collect(maps.Values(opts.Headers)), opts.Key.Reveal())}
+	m := &Model{opts: opts, url: base + "/v1/messages", client: *opts.HTTPClient}
+	m.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	m.secrets = append(slices.Collect(maps.Values(opts.Headers)), opts.Key.Reveal())
 	m.secrets = slices.DeleteFunc(m.secrets, func(s string) bool { return len(s) < minSecret })
-	m.client = sdk.NewClient(
-		option.WithoutEnvironmentDefaults(),
-		option.WithBaseURL(base+"/"),
-		option.WithHTTPClient(&client),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-		option.WithOpenTelemetryPropagation(false),
-		option.WithMiddleware(m.prepare),
-	)
 	return m, nil
 }
 
@@ -111,38 +99,33 @@ const minSecret = 6
 // maxErrorBody bounds what is read of an answer that is an error.
 const maxErrorBody = 64 << 10
 
-// prepare gives the request the headers that gateways expect, none of the SDK's
-// own that tell about this machine, and bounds the body of an error.
-func (m *Model) prepare(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	for name := range req.Header {
-		if strings.HasPrefix(name, "X-Stainless-") {
-			delete(req.Header, name)
-		}
+// send asks. An answer whose status says that it failed is an error.
+func (m *Model) send(ctx context.Context, req llm.Request) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.encode(req)))
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range []string{"Authorization", "X-Api-Key", "Traceparent", "Tracestate", "Baggage"} {
-		req.Header.Del(name)
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Anthropic-Version", apiVersion)
-	req.Header.Set("User-Agent", "iris")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Anthropic-Version", apiVersion)
+	r.Header.Set("User-Agent", "iris")
 	switch key := m.opts.Key.Reveal(); {
 	case key == "":
 	case m.opts.AuthBearer:
-		req.Header.Set("Authorization", "Bearer "+key)
+		r.Header.Set("Authorization", "Bearer "+key)
 	default:
-		req.Header.Set("X-Api-Key", key)
+		r.Header.Set("X-Api-Key", key)
 	}
 	for name, value := range m.opts.Headers {
-		req.Header.Set(name, value)
+		r.Header.Set(name, value)
 	}
-	res, err := next(req)
-	if err == nil && res.StatusCode >= 400 {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxErrorBody), res.Body}
+	res, err := m.client.Do(r)
+	if err != nil || res.StatusCode < 400 {
+		return res, err
 	}
-	return res, err
+	defer res.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // what came of it may say why
+	return nil, &statusError{code: res.StatusCode, header: res.Header, body: body}
 }
 
 // Info describes the model.
@@ -153,9 +136,7 @@ func (m *Model) Stream(parent context.Context, req llm.Request) iter.Seq2[llm.Ev
 	return func(yield func(llm.Event, error) bool) {
 		ctx, cancel := context.WithCancel(parent)
 		defer cancel()
-		var res *http.Response
-		body := bytes.NewReader(m.encode(req))
-		err := m.client.Execute(ctx, http.MethodPost, "v1/messages", body, &res)
+		res, err := m.send(ctx, req)
 		if err != nil {
 			yield(llm.Event{}, m.failure(parent, err))
 			return
@@ -171,19 +152,8 @@ func (m *Model) Stream(parent context.Context, req llm.Request) iter.Seq2[llm.Ev
 		case err != nil:
 			yield(llm.Event{}, m.failure(parent, err))
 		default:
-			linger(res.Body, cancel)
+			llm.Linger(res.Body, cancel)
 			yield(llm.Event{Done: &llm.Done{Message: message}}, nil)
 		}
 	}
-}
-
-// lingering is how long a finished stream may take to close, so that its
-// connection can carry the next request. The end usually is there already.
-const lingering = 20 * time.Millisecond
-
-// linger reads what is left of a finished stream.
-func linger(body io.Reader, cut func()) {
-	t := time.AfterFunc(lingering, cut)
-	defer t.Stop()
-	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }

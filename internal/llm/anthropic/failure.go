@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
-
 	"github.com/iris-operator/iris/internal/llm"
 )
 
@@ -22,12 +20,12 @@ func (m *Model) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var api *sdk.Error
+	var status *statusError
 	var event eventError
 	var bad brokenError
 	switch {
-	case errors.As(err, &api):
-		return m.statusError(api)
+	case errors.As(err, &status):
+		return m.refused(status)
 	case errors.As(err, &event):
 		kind, text := words(event.body)
 		return m.fail(classify(kindClass(kind), text), text, nil)
@@ -50,22 +48,40 @@ func (m *Model) fail(class llm.Class, text string, err error) *llm.Error {
 	return &llm.Error{Class: class, Provider: m.opts.Info.Provider, Text: llm.OneLine(text, m.secrets...), Err: err}
 }
 
-// statusError is an answer with a status that says it failed.
-func (m *Model) statusError(api *sdk.Error) error {
-	status := api.StatusCode
-	_, text := words([]byte(api.RawJSON()))
+// A statusError is an answer with a status that says it failed.
+type statusError struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+func (e *statusError) Error() string { return http.StatusText(e.code) }
+
+// refused says what such an answer means.
+func (m *Model) refused(answer *statusError) error {
+	_, text := words(answer.body)
 	if text == "" {
-		text = http.StatusText(status)
+		text = http.StatusText(answer.code)
 	}
-	e := m.fail(classify(llm.StatusClass(status), text), text, nil)
-	e.Status = status
-	if strings.Contains(string(api.ErrorCode()), "spend_limit") {
+	e := m.fail(classify(llm.StatusClass(answer.code), text), text, nil)
+	e.Status = answer.code
+	if spendLimit(answer.body) {
 		e.Class = llm.ClassQuota
 	}
-	if api.Response != nil {
-		e.RetryAfter = llm.RetryAfter(api.Response.Header, time.Now())
-	}
+	e.RetryAfter = llm.RetryAfter(answer.header, time.Now())
 	return e
+}
+
+// spendLimit recognises a limit that people have set: waiting does not help.
+func spendLimit(body []byte) bool {
+	var b struct {
+		Error struct {
+			Details struct {
+				Code string `json:"error_code"`
+			} `json:"details"`
+		} `json:"error"`
+	}
+	return json.Unmarshal(body, &b) == nil && strings.Contains(b.Error.Details.Code, "spend_limit")
 }
 
 // checkAnswer refuses what is no event stream, such as the login page of a

@@ -8,19 +8,17 @@
 // responses_answer.go a stream into events; answer.go is what the two streams
 // share, encode.go what the two encodings share, and failure.go turns whatever
 // goes wrong into an *llm.Error. Why there is no SDK below:
-// docs/decisions/openai-wires.md.
+// docs/decisions/model-wires.md.
 package openai
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/secret"
@@ -163,7 +161,7 @@ func (m *Model) Stream(parent context.Context, req llm.Request) iter.Seq2[llm.Ev
 		case err != nil:
 			yield(llm.Event{}, m.failure(parent, err))
 		default:
-			linger(res.Body, cancel)
+			llm.Linger(res.Body, cancel)
 			yield(llm.Event{Done: &llm.Done{Message: message}}, nil)
 		}
 	}
@@ -188,15 +186,4 @@ func (m *Model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 		r.Header.Set(name, value.Reveal())
 	}
 	return m.client.Do(r)
-}
-
-// lingering is how long a finished stream may take to close, so that its
-// connection can carry the next request. The end usually is there already.
-const lingering = 20 * time.Millisecond
-
-// linger reads what is left of a finished stream.
-func linger(body io.Reader, cut func()) {
-	t := time.AfterFunc(lingering, cut)
-	defer t.Stop()
-	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }
