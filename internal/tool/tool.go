@@ -24,6 +24,7 @@ import (
 //   - bound the text they return (see Cut) and keep it valid UTF-8;
 //   - be safe for concurrent use.
 type Tool interface {
+	// Spec is asked for once and kept; it must not change.
 	Spec() Spec
 	Call(ctx context.Context, call Call) Result
 }

@@ -31,6 +31,7 @@ type Native struct {
 	opts   Options
 	shelf  *shelf
 	ledger *ledger
+	tools  offered // in every conversation
 }
 
 var _ runner.Conversational = (*Native)(nil)
@@ -44,7 +45,7 @@ func New(opts Options) (*Native, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Native{opts: opts, ledger: l, shelf: newShelf(opts.CacheBytes, opts.CacheIdle, opts.Now)}, nil
+	return &Native{opts: opts, ledger: l, tools: offer(opts.Tools), shelf: newShelf(opts.CacheBytes, opts.CacheIdle, opts.Now)}, nil
 }
 
 // Close closes the ledger's file. Nothing may run any more.

@@ -3,7 +3,7 @@ package native
 import (
 	"cmp"
 	"context"
-	"embed"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,16 +11,43 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 )
 
-//go:embed prompt/*.md
-var texts embed.FS
+// The texts, each in a file of its own.
+var (
+	//go:embed prompt/agent.md
+	agentText string
+	//go:embed prompt/agents.md
+	agentsText string
+	//go:embed prompt/changes.md
+	changesText string
+	//go:embed prompt/constitution.md
+	constitutionText string
+	//go:embed prompt/directory.md
+	directoryText string
+	//go:embed prompt/formatting.md
+	formattingText string
+	//go:embed prompt/host.md
+	hostText string
+	//go:embed prompt/mcp.md
+	mcpText string
+	//go:embed prompt/plain.md
+	plainText string
+	//go:embed prompt/sandbox.md
+	sandboxText string
+	//go:embed prompt/slack.md
+	slackText string
+	//go:embed prompt/system.md
+	systemText string
+	//go:embed prompt/telegram.md
+	telegramText string
+	//go:embed prompt/web.md
+	webText string
 
-// summarised stands before a summary in the context.
-//
-//go:embed prompt/summarised.md
-var summarised string
-
-//go:embed prompt/summary.md
-var summaryPrompt string
+	// summarised stands before a summary in the context.
+	//go:embed prompt/summarised.md
+	summarised string
+	//go:embed prompt/summary.md
+	summaryPrompt string
+)
 
 // system returns the system prompt of a conversation. Nothing in it may depend on
 // the time or on the turn: it is byte-identical as long as its sources are. The
@@ -28,27 +55,27 @@ var summaryPrompt string
 // calls methods by name would keep every method of every library in the binary.
 func (n *Native) system(_ context.Context, conv chat.Address, notes Notes) (string, error) {
 	profile := n.opts.Profile(conv)
-	environment := fill("host")
+	environment := fill(hostText)
 	if n.opts.Sandbox != "host" {
-		environment = fill("sandbox", "sandbox", n.opts.Sandbox)
+		environment = fill(sandboxText, "sandbox", n.opts.Sandbox)
 	}
 	var people, mcp, sections string
 	if n.opts.Directory != nil {
 		people = directory(n.opts.Directory(conv))
 	}
 	if n.opts.MCPStatus != nil {
-		mcp = fill("mcp")
+		mcp = fill(mcpText)
 	}
 	if n.opts.Sections != nil {
 		for _, s := range n.opts.Sections(conv) {
 			sections += "\n" + s + "\n"
 		}
 	}
-	return fill("system",
+	return fill(systemText,
 		"identity", profile.Identity,
-		"constitution", passage("constitution", notes.Constitution),
-		"formatting", passage("formatting", profile.Formatting),
-		"directory", passage("directory", people),
+		"constitution", passage(constitutionText, notes.Constitution),
+		"formatting", passage(formattingText, profile.Formatting),
+		"directory", passage(directoryText, people),
 		"environment", environment,
 		"dir", n.opts.Dir,
 		"workspace", n.opts.Workspace,
@@ -57,24 +84,20 @@ func (n *Native) system(_ context.Context, conv chat.Address, notes Notes) (stri
 		"agents", n.agents(),
 		"mcp", mcp,
 		"sections", sections,
-		"changes", passage("changes", notes.System),
+		"changes", passage(changesText, notes.System),
 	), nil
 }
 
 // fill puts values, given as name and value in turns, into a text. What is filled
 // in is not looked at again.
-func fill(name string, values ...string) string {
-	text, err := texts.ReadFile("prompt/" + name + ".md")
-	if err != nil {
-		return "" // embedded: TestPromptTexts reads them all
-	}
+func fill(text string, values ...string) string {
 	var b strings.Builder
 	n := len(text)
 	for _, v := range values {
 		n += len(v)
 	}
 	b.Grow(n)
-	rest := string(text)
+	rest := text
 	for {
 		before, after, found := strings.Cut(rest, "{{")
 		b.WriteString(before)
@@ -97,11 +120,11 @@ func fill(name string, values ...string) string {
 }
 
 // passage is a text under its heading, nothing without the text.
-func passage(name, text string) string {
+func passage(heading, text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return ""
 	}
-	return fill(name, "text", text)
+	return fill(heading, "text", text)
 }
 
 func skillIndex(skills []Skill, conv chat.Address) string {
@@ -129,14 +152,14 @@ func (n *Native) agents() string {
 			b.WriteString(": " + a.Description)
 		}
 		if a.URL != "" {
-			b.WriteString("\n" + strings.TrimRight(fill("agent", "url", a.URL), "\n"))
+			b.WriteString("\n" + strings.TrimRight(fill(agentText, "url", a.URL), "\n"))
 		}
 		b.WriteByte('\n')
 	}
 	if b.Len() == 0 {
 		return ""
 	}
-	return fill("agents", "agents", b.String())
+	return fill(agentsText, "agents", b.String())
 }
 
 // directory lists people and channels by id.
@@ -170,18 +193,14 @@ const identity = "You are Iris, an assistant and operator who works with a team.
 
 // DefaultProfile returns how to speak in a conversation, by its space.
 func DefaultProfile(conv chat.Address) Profile {
-	kind := "plain"
+	formatting, tag := plainText, "web"
 	switch conv.Space {
-	case chat.Slack, chat.Telegram, chat.Web:
-		kind = string(conv.Space)
+	case chat.Slack:
+		formatting, tag = slackText, "slack"
+	case chat.Telegram:
+		formatting, tag = telegramText, "telegram"
+	case chat.Web:
+		formatting = webText
 	}
-	tag := kind
-	if kind == "plain" {
-		tag = "web"
-	}
-	text, err := texts.ReadFile("prompt/" + kind + ".md")
-	if err != nil {
-		text = nil // embedded: cannot happen, and the prompt works without
-	}
-	return Profile{Identity: identity, Formatting: strings.TrimSpace(string(text)), AttachmentsTag: tag + "_attachments"}
+	return Profile{Identity: identity, Formatting: strings.TrimSpace(formatting), AttachmentsTag: tag + "_attachments"}
 }

@@ -1,7 +1,8 @@
 package native
 
 import (
-	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,12 +14,12 @@ var place = regexp.MustCompile(`\{\{[^}]*\}\}`)
 
 // TestPromptTexts fills in every text and looks for places that were left empty.
 func TestPromptTexts(t *testing.T) {
-	names, err := fs.Glob(texts, "prompt/*.md")
+	names, err := filepath.Glob("prompt/*.md")
 	if err != nil || len(names) < 10 {
 		t.Fatalf("Glob = %v, %v", names, err)
 	}
 	for _, name := range names {
-		data, err := texts.ReadFile(name)
+		data, err := os.ReadFile(name)
 		if err != nil || strings.TrimSpace(string(data)) == "" {
 			t.Errorf("%s: %v, %d bytes", name, err, len(data))
 		}

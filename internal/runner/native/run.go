@@ -33,8 +33,7 @@ type run struct {
 	at     int // the model being asked; never goes back
 
 	system string
-	tools  map[string]tool.Tool
-	specs  []llm.ToolSpec
+	offered
 
 	said      []string // intermediate texts
 	stream    stream   // the answer that is coming in
@@ -95,21 +94,33 @@ func (r *run) prepare() error {
 	return r.add(msg, r.req.Message.ID)
 }
 
-// offer lists the tools.
+// offer lists the tools: those of every conversation, and more in this one.
 func (r *run) offer() {
-	all := r.n.opts.Tools
+	r.offered = r.n.tools
 	if r.n.opts.MoreTools != nil {
-		all = slices.Concat(all, r.n.opts.MoreTools(r.ctx, r.req.Conversation))
+		r.offered = offer(slices.Concat(r.n.opts.Tools, r.n.opts.MoreTools(r.ctx, r.req.Conversation)))
 	}
-	r.tools = make(map[string]tool.Tool, len(all))
-	for _, t := range all {
+}
+
+// offered is tools by name, and what the model is told of them. It is shared
+// between turns and does not change.
+type offered struct {
+	tools map[string]tool.Tool
+	specs []llm.ToolSpec
+}
+
+// offer lists tools; of two with the same name the first counts.
+func offer(tools []tool.Tool) offered {
+	o := offered{tools: make(map[string]tool.Tool, len(tools))}
+	for _, t := range tools {
 		s := t.Spec()
-		if _, twice := r.tools[s.Name]; twice {
+		if _, twice := o.tools[s.Name]; twice {
 			continue
 		}
-		r.tools[s.Name] = t
-		r.specs = append(r.specs, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
+		o.tools[s.Name] = t
+		o.specs = append(o.specs, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
+	return o
 }
 
 // sync finds what was said since the last turn and in no turn of ours. The
