@@ -227,6 +227,7 @@ func (s *Store) checkpoint(c *conv, seq int64, at time.Time, rec turn.Record) er
 		return nil // the state of a runner that keeps no history here
 	}
 	var buf bytes.Buffer
+	var last string
 	if c.ctx.end == 0 {
 		if err := encode(&buf, newHeader(s.opts.Now(), 0, 0)); err != nil {
 			return err
@@ -253,6 +254,7 @@ func (s *Store) checkpoint(c *conv, seq int64, at time.Time, rec turn.Record) er
 			return fmt.Errorf("entry %s of %s: %w", e.ID, c.addr, err)
 		}
 		c.sync.save(e.Messages)
+		last = e.ID
 	}
 	if buf.Len() > 0 {
 		fresh := c.ctx.end == 0
@@ -262,6 +264,8 @@ func (s *Store) checkpoint(c *conv, seq int64, at time.Time, rec turn.Record) er
 		if fresh {
 			c.ctx.head = headerOf(buf.Bytes())
 		}
+		// Whoever had this saved asks on from here.
+		c.last = entryMark{head: c.ctx.head.ID, id: last, off: c.ctx.end}
 	}
 	c.ctx.seq, c.ctx.partial, c.ctx.log = seq, nil, c.position()
 	return nil
