@@ -72,7 +72,9 @@ func (b *Book) answerable(conv chat.Address, said time.Time) []*entry {
 	return open
 }
 
-var markWord = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
+var markWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b[0-9a-f]{8}\b`)
+})
 
 // choose finds the question that a text is about and returns the rest of it.
 func choose(open []*entry, text string) (*entry, string) {
@@ -84,7 +86,7 @@ func choose(open []*entry, text string) (*entry, string) {
 			return e, strings.Replace(text, quoted, " ", 1)
 		}
 	}
-	for _, word := range markWord.FindAllString(text, -1) {
+	for _, word := range markWord().FindAllString(text, -1) {
 		for _, e := range open {
 			if Mark(e.ID) == word {
 				return e, strings.Replace(text, word, " ", 1)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/iris-operator/iris/internal/secret"
 )
@@ -175,9 +176,11 @@ func (c *Catalog) Lookup(providerName, model string) (Entry, error) {
 	return Entry{}, fmt.Errorf("%w: %s has no model %q%s; add it to models.json if it exists", ErrModelNotFound, name, model, meant(model, ids))
 }
 
-var dated = regexp.MustCompile(`-(?:\d{8}|\d{4}-\d\d-\d\d|latest)$`)
+var dated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-(?:\d{8}|\d{4}-\d\d-\d\d|latest)$`)
+})
 
-func undated(model string) string { return dated.ReplaceAllString(model, "") }
+func undated(model string) string { return dated().ReplaceAllString(model, "") }
 
 // checkURL accepts absolute http and https URLs. Errors do not quote it: it may
 // hold a password.

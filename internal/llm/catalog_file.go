@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/iris-operator/iris/internal/secret"
 )
@@ -21,7 +22,9 @@ var (
 )
 
 // providerName keeps names fit for variables, secrets and messages.
-var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var providerName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+})
 
 type fileProvider struct {
 	BaseURL    string                  `json:"baseUrl"`
@@ -98,7 +101,7 @@ func strict(data []byte, to any, keys []string) error {
 }
 
 func (c *Catalog) overlay(name string, data []byte) (provider, error) {
-	if !providerName.MatchString(name) {
+	if !providerName().MatchString(name) {
 		return provider{}, fmt.Errorf("the name of a provider has only letters, digits, '.', '_' and '-'")
 	}
 	var f fileProvider

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/iris-operator/iris/internal/secret"
 )
@@ -15,16 +16,20 @@ import (
 // older files write for "$NAME"; it is read so, because no provider's key looks
 // like one, and is never sent.
 var (
-	templated = regexp.MustCompile(`^\$(?:([A-Za-z_][A-Za-z0-9_-]*)|\{([A-Za-z_][A-Za-z0-9_-]*)\})$`)
-	bareName  = regexp.MustCompile(`^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$`)
+	templated = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\$(?:([A-Za-z_][A-Za-z0-9_-]*)|\{([A-Za-z_][A-Za-z0-9_-]*)\})$`)
+	})
+	bareName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$`)
+	})
 )
 
 // keyName splits an apiKey into the name it refers to, or the literal key.
 func keyName(apiKey string) (name, literal string) {
-	if m := templated.FindStringSubmatch(apiKey); m != nil {
+	if m := templated().FindStringSubmatch(apiKey); m != nil {
 		return m[1] + m[2], ""
 	}
-	if bareName.MatchString(apiKey) {
+	if bareName().MatchString(apiKey) {
 		return apiKey, ""
 	}
 	if rest, ok := strings.CutPrefix(apiKey, "$$"); ok {

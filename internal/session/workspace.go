@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
@@ -141,7 +142,9 @@ func (p preparation) path(rel string) string { return filepath.Join(p.opts.Root,
 
 // slackDir is the name of a Slack conversation's directory. The letters alone
 // would also take a person's "Documents".
-var slackDir = regexp.MustCompile(`^[CDGW][A-Z0-9]*[0-9][A-Z0-9]*$`)
+var slackDir = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[CDGW][A-Z0-9]*[0-9][A-Z0-9]*$`)
+})
 
 // plan lists the directories that lie where an older version put them. One
 // whose place is taken stays where it is.
@@ -158,7 +161,7 @@ func (p preparation) plan() (moves []move, err error) {
 		switch {
 		case strings.HasPrefix(e.Name(), "tg-"):
 			m.to = path.Join(string(chat.Telegram), e.Name())
-		case slackDir.MatchString(e.Name()):
+		case slackDir().MatchString(e.Name()):
 			m.to = path.Join(string(chat.Slack), e.Name())
 		case e.Name() == "data":
 			m.to = "meta"

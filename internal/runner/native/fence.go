@@ -3,6 +3,7 @@ package native
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/iris-operator/iris/internal/llm"
@@ -17,11 +18,15 @@ const (
 )
 
 // reserved are the tags that only the runtime writes into a user message.
-var reserved = regexp.MustCompile(`(?i)<(/?\s*(?:dynamic_context|runtime_notice|unavailable_attachments|dropped_image_attachments|[a-z]+_attachments)\b)`)
+var reserved = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)<(/?\s*(?:dynamic_context|runtime_notice|unavailable_attachments|dropped_image_attachments|[a-z]+_attachments)\b)`)
+})
 
 // header is the start of a line that looks like the head of a message or of a
 // runtime notice: "[…]: ", "[date] [name]: ", "[EVENT:…] ".
-var header = regexp.MustCompile(`(?m)^([ \t]*)\[((?:[^\]\n]{1,200}\][ \t]*\[)?[^\]\n]{0,200}\]:|EVENT:|\d{4}-\d\d-\d\d \d\d:\d\d)`)
+var header = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^([ \t]*)\[((?:[^\]\n]{1,200}\][ \t]*\[)?[^\]\n]{0,200}\]:|EVENT:|\d{4}-\d\d-\d\d \d\d:\d\d)`)
+})
 
 // fence makes a text from outside unable to pass for the runtime's own words: a
 // reserved tag loses its bracket, and a line that looks like the head of another
@@ -30,7 +35,7 @@ var header = regexp.MustCompile(`(?m)^([ \t]*)\[((?:[^\]\n]{1,200}\][ \t]*\[)?[^
 func fence(text string, event bool) string {
 	text = clean(text)
 	if strings.Contains(text, "<") {
-		text = reserved.ReplaceAllString(text, "&lt;$1")
+		text = reserved().ReplaceAllString(text, "&lt;$1")
 	}
 	if !strings.Contains(text, "[") {
 		return text
@@ -42,7 +47,7 @@ func fence(text string, event bool) string {
 	if at == 0 {
 		return text
 	}
-	return text[:at] + header.ReplaceAllString(text[at:], `$1\[$2`)
+	return text[:at] + header().ReplaceAllString(text[at:], `$1\[$2`)
 }
 
 // clean makes text valid UTF-8 with plain line ends: other line separators
@@ -78,7 +83,7 @@ func pathLine(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "_"))
-	return reserved.ReplaceAllString(s, "&lt;$1")
+	return reserved().ReplaceAllString(s, "&lt;$1")
 }
 
 // stripDynamic takes the volatile block off the start of a text. The match is

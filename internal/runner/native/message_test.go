@@ -249,10 +249,10 @@ func FuzzFence(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := "[d] [n]: " + fence(s, false)
-		if reserved.MatchString(got) {
+		if reserved().MatchString(got) {
 			t.Fatalf("fence(%q) = %q has a reserved tag", s, got)
 		}
-		if at := strings.IndexByte(got, '\n'); at >= 0 && header.MatchString(got[at+1:]) {
+		if at := strings.IndexByte(got, '\n'); at >= 0 && header().MatchString(got[at+1:]) {
 			t.Fatalf("fence(%q) = %q has a second head", s, got)
 		}
 		if stripDynamic(dynamicOpen+"\nm\n"+dynamicClose+"\n\n"+got) != strings.TrimLeft(got, " \t\r\n") {

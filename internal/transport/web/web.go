@@ -220,13 +220,15 @@ func kindOf(name string) string {
 	return "application/octet-stream"
 }
 
-var importMap = regexp.MustCompile(`(?is)<script\b[^>]*\btype\s*=\s*["']?importmap["']?[^>]*>(.*?)</script>`)
+var importMap = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)<script\b[^>]*\btype\s*=\s*["']?importmap["']?[^>]*>(.*?)</script>`)
+})
 
 // policy is the Content-Security-Policy of the page. The one inline script that
 // may be there is an import map, allowed by its hash.
 func policy(index []byte) string {
 	scripts := "'self'"
-	for _, m := range importMap.FindAllSubmatch(index, -1) {
+	for _, m := range importMap().FindAllSubmatch(index, -1) {
 		sum := sha256.Sum256(m[1])
 		scripts += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
