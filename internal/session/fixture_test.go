@@ -66,6 +66,10 @@ func (m *memory) Follow(ctx context.Context, stream string, since int64) iter.Se
 	return m.Read(ctx, stream, since)
 }
 
+func (m *memory) FollowAll(context.Context, int64, func(string) bool) iter.Seq2[journal.Record, error] {
+	return nil // no store follows
+}
+
 func (m *memory) Pins() []journal.Pin { return nil }
 
 func (m *memory) Lookup(string) (string, int64, bool) { return "", 0, false }
