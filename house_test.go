@@ -61,6 +61,7 @@ var plan = []row{
 	{"internal/delivery", "what Iris says by herself", list("chat", "turn", "journal", "transport")},
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},
+	{"internal/transport/bridge", "the door for other Irises", list("chat", "turn", "transport", "journal", "bridge", "secret")},
 	{"internal/transport/web", "login, static files, the socket", list("chat", "turn", "transport", "secret")},
 	{"internal/engine", "lanes, lifecycle, fan-out, recovery", list("chat", "turn", "journal", "runner", "transport", "route", "session")},
 

@@ -30,8 +30,7 @@ type Line struct {
 	RequestID string `json:"requestId,omitempty"`
 	Protocol  int    `json:"protocol,omitempty"`
 	Seq       int64  `json:"seq,omitempty"`
-	// Turn, in an accepted line, is the turn that answers: what the request
-	// named, or one that the server made.
+	// Turn, in an accepted line, is the turn that the request named.
 	Turn string `json:"turn,omitempty"`
 }
 
