@@ -58,7 +58,7 @@ var plan = []row{
 	{"internal/skill", "skills, constitution and memory", list("chat")},
 	{"internal/route", "message and snapshot to decision", list("chat", "turn", "transport")},
 	{"internal/approval", "commands that wait for a person", list("chat", "turn", "transport")},
-	{"internal/delivery", "what Iris says by herself", list("chat", "turn", "journal", "transport")},
+	{"internal/delivery", "what people get to see, on disk before it is sent", list("chat", "turn", "journal", "lease", "transport")},
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},
 	{"internal/transport/bridge", "the door for other Irises", list("chat", "turn", "transport", "journal", "bridge", "secret")},

@@ -66,10 +66,10 @@ func (j *Journal) Append(_ context.Context, stream string, expect int64, entries
 		if e.Key != "" {
 			j.keys[e.Key] = place{stream, j.last}
 		}
-		if e.Pin != "" {
+		delete(j.pins, e.Unpin)
+		if _, open := j.pins[e.Pin]; e.Pin != "" && !open {
 			j.pins[e.Pin] = journal.Pin{Name: e.Pin, Stream: stream, Seq: j.last}
 		}
-		delete(j.pins, e.Unpin)
 	}
 	close(j.grown)
 	j.grown = make(chan struct{})
