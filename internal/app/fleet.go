@@ -1,8 +1,6 @@
 package app
 
 import (
-	"path/filepath"
-
 	"github.com/iris-operator/iris/internal/api"
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/fleet"
@@ -11,7 +9,7 @@ import (
 // fleetOptions says where the agents of a workspace are registered, and which
 // names they cannot have because somebody else answers to them.
 func fleetOptions(cfg *config.Config) fleet.Options {
-	return fleet.Options{Path: filepath.Join(cfg.Workspace, fleet.FileName), Reserved: []string{nativeRunner}}
+	return fleet.Options{Path: cfg.Agents.Registry, Reserved: []string{nativeRunner}}
 }
 
 func (s *server) openFleet(h *house) (err error) {

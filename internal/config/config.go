@@ -36,6 +36,7 @@ type Config struct {
 	Isolation Isolation `toml:"isolation"`
 	Log       Log       `toml:"log"`
 	Journal   Journal   `toml:"journal"`
+	Agents    Agents    `toml:"agents"`
 
 	// File is the configuration file that was read, empty if none.
 	File string `toml:"-"`
@@ -111,6 +112,14 @@ type Log struct {
 type Journal struct {
 	MaxAge Hours `toml:"max_age_hours" env:"IRIS_JOURNAL_MAX_AGE_HOURS" default:"168" help:"hours that the events of ended turns are kept"`
 	MaxMiB int64 `toml:"max_mib" env:"IRIS_JOURNAL_MAX_MIB" default:"1024" help:"MiB that the journal may take"`
+}
+
+// Agents says where sub-agents are kept.
+type Agents struct {
+	Registry string `toml:"registry" env:"IRIS_AGENTS_REGISTRY" default:"<workspace>/agents.json" help:"file in which the sub-agents are registered"`
+	// Dir is beside a workspace called data, so that /iris/data has /iris/agents.
+	Dir  string `toml:"dir" env:"IRIS_AGENTS_DIR" default:"<workspace>/agents; beside it if it is called data" help:"directory in which new sub-agents live"`
+	Repo string `toml:"repo" env:"IRIS_REPO_DIR" default:"none" help:"git repository that gets a directory agents/<name> for each new sub-agent"`
 }
 
 // Millis, Seconds and Hours are durations given as plain numbers of their unit.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,10 +34,14 @@ type Source struct {
 	Workspace string
 }
 
-// Load reads the configuration. warnings are for the operator to read once. An
+// Load reads the configuration: flags over the environment over credentials of
+// the service manager over .env over the file. warnings are for the operator to read once. An
 // error names the file or variable, what is wrong with it and the way out.
 func Load(src Source) (cfg *Config, warnings []string, err error) {
 	environ := split(src.Environ)
+	if err := addCredentials(environ, environ["CREDENTIALS_DIRECTORY"]); err != nil {
+		return nil, nil, err
+	}
 	warnings, err = addDotEnv(environ, filepath.Join(src.Dir, ".env"))
 	if err != nil {
 		return nil, nil, err
@@ -96,6 +101,40 @@ func addDotEnv(environ map[string]string, path string) (warnings []string, err e
 		}
 	}
 	return warnings, nil
+}
+
+// maxCredential bounds a credential: keys and tokens are short.
+const maxCredential = 64 << 10
+
+// credential is the name of a credential that stands for a variable.
+var credential = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+
+// addCredentials adds what the service manager gives the process in files of
+// their own (LoadCredential= of systemd): a file called as a variable is that
+// variable, less one line end. Variables that are set already win.
+func addCredentials(environ map[string]string, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read the credentials of the service: %w", err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if _, set := environ[name]; set || !credential.MatchString(name) || !forUs(name) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("read the credentials of the service: %w", err)
+		}
+		if len(data) > maxCredential {
+			return fmt.Errorf("the credential %s has %d bytes, at most %d are allowed", name, len(data), maxCredential)
+		}
+		environ[name] = strings.TrimSuffix(string(data), "\n")
+	}
+	return nil
 }
 
 func forUs(name string) bool {
@@ -258,6 +297,17 @@ func (c *Config) fill(src Source) {
 	def(&c.Log.Format, "text")
 	def(&c.Journal.MaxAge, 168)
 	def(&c.Journal.MaxMiB, 1024)
+	def(&c.Agents.Registry, filepath.Join(c.Workspace, "agents.json"))
+	c.Agents.Registry = expand(c.Agents.Registry, src)
+	beside := c.Workspace
+	if filepath.Base(beside) == "data" {
+		beside = filepath.Dir(beside)
+	}
+	def(&c.Agents.Dir, filepath.Join(beside, "agents"))
+	c.Agents.Dir = expand(c.Agents.Dir, src)
+	if c.Agents.Repo != "" {
+		c.Agents.Repo = expand(c.Agents.Repo, src)
+	}
 }
 
 func def[T comparable](v *T, d T) {
