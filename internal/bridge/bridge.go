@@ -27,6 +27,10 @@ const (
 	Protocol = 1
 	// NoResponse stands for the reply of a run that said nothing.
 	NoResponse = "(no response)"
+	// Header, with the value KnowsTurns, is in every answer of a server that
+	// knows turns: a request with a turn may be posted to it again.
+	Header     = "X-Iris-Bridge"
+	KnowsTurns = "turns"
 	// DefaultUser is who asks when a request names nobody.
 	DefaultUser = "iris"
 )

@@ -27,7 +27,7 @@ func TestStream(t *testing.T) {
 		}})
 		x := p.stream(ask("slack-C1", "status _→ running bash_", "tool list files", "say never shown", "think", "status two\\nlines", "file ../a.txt", "state x", "final done"))
 		synctest.Wait()
-		want := http.Header{"Content-Type": {"application/x-ndjson"}, "Cache-Control": {"no-store"}, "X-Accel-Buffering": {"no"}, "Connection": {"close"}}
+		want := http.Header{"Content-Type": {"application/x-ndjson"}, "Cache-Control": {"no-store"}, "X-Accel-Buffering": {"no"}, "Connection": {"close"}, "X-Iris-Bridge": {"turns"}}
 		if diff := cmp.Diff(want, x.header); diff != "" {
 			t.Errorf("headers (-want +got):\n%s", diff)
 		}

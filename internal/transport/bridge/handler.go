@@ -22,6 +22,7 @@ const maxWait = 50 * time.Second
 
 // ServeHTTP answers the two routes there are.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set(wire.Header, wire.KnowsTurns)
 	id, job := strings.CutPrefix(r.URL.Path, wire.JobsPath)
 	switch {
 	case r.URL.Path == wire.Path && r.Method == http.MethodPost:
