@@ -54,6 +54,13 @@ type Spec struct {
 	// Files become the descriptors 0, 1, 2 and so on; nil leaves one closed.
 	// They stay the caller's to close.
 	Files []*os.File
+	// Prepare, if set, is called with the program's process id before its first
+	// instruction, where it may be stopped there, else right after its start. It
+	// is for limits, which its children inherit.
+	Prepare func(pid int)
+	// Holder says that the program only holds the others (a namespace dies with
+	// it): it is not sent TERM, and is the first to be sent KILL.
+	Holder bool
 }
 
 // A Tree is a started program and all that it started. Its methods are safe
@@ -64,7 +71,9 @@ type Tree struct {
 	pid   int
 	start uint64
 	adopt bool // orphans come to us
-	done  chan struct{}
+	// holder as in Spec
+	holder bool
+	done   chan struct{}
 	// state and err are set before done is closed.
 	state *os.ProcessState
 	err   error
@@ -78,13 +87,13 @@ type Tree struct {
 // has no controlling terminal: whatever asks on /dev/tty fails at once instead
 // of waiting. The program is waited for in the background.
 func Start(spec Spec) (*Tree, error) {
-	t := &Tree{id: newID(), done: make(chan struct{}), known: map[int]uint64{}}
+	t := &Tree{id: newID(), holder: spec.Holder, done: make(chan struct{}), known: map[int]uint64{}}
 	t.adopt = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 	p, limit, err := launch(spec.Path, spec.Args, &os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   append(spec.Env[:len(spec.Env):len(spec.Env)], MarkName+"="+t.id),
 		Files: spec.Files,
-	}, nextLimit())
+	}, nextLimit(), spec.Prepare)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +132,7 @@ func (t *Tree) Wait() (*os.ProcessState, error) {
 // would leave a program stopped for ever, or at work with nobody to end it. The
 // kernel ties this to the thread that called here; Go ends a thread only when a
 // goroutine ends that has locked it, which this one does not.
-func launch(path string, args []string, attr *os.ProcAttr, limit uint64) (*os.Process, uint64, error) {
+func launch(path string, args []string, attr *os.ProcAttr, limit uint64, prepare func(pid int)) (*os.Process, uint64, error) {
 	runtime.LockOSThread() // a stopped program obeys the thread that started it
 	defer runtime.UnlockOSThread()
 	attr.Sys = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Ptrace: limit != 0}
@@ -146,6 +155,9 @@ func launch(path string, args []string, attr *os.ProcAttr, limit uint64) (*os.Pr
 	}
 	if limit != 0 && unix.Prlimit(p.Pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: limit, Max: limit}, nil) != nil {
 		limit = 0
+	}
+	if prepare != nil {
+		prepare(p.Pid)
 	}
 	if stopped {
 		if err := unix.PtraceDetach(p.Pid); err != nil && err != unix.ESRCH {

@@ -144,6 +144,9 @@ func (t *Tree) End(grace time.Duration) (ended int, err error) {
 	live := t.members()
 	ended = len(live)
 	for _, s := range live {
+		if t.holder && s.pid == t.pid {
+			continue
+		}
 		// Once, so that what a trap starts to clean up has until KILL.
 		if signal(s, unix.SIGTERM) == nil {
 			_ = signal(s, unix.SIGCONT) // a stopped process hears TERM when it goes on
@@ -153,6 +156,12 @@ func (t *Tree) End(grace time.Duration) (ended int, err error) {
 		return ended, nil
 	}
 	before := len(t.known)
+	if t.holder && !t.ended() {
+		_ = unix.Kill(t.pid, unix.SIGKILL) // not waited for yet, so the number is still its own
+		if t.gone(100 * time.Millisecond) {
+			return ended, nil
+		}
+	}
 	stop := time.Now().Add(killTime)
 	var cause error
 	for time.Now().Before(stop) {

@@ -1,6 +1,7 @@
 // Package sandbox is the contract of a place where commands run and files are
-// read and written: host (no isolation), and later bwrap, docker and
-// firecracker. sandboxtest holds the suite.
+// read and written: host (no isolation), bwrap (namespaces of this machine),
+// docker (a container) and firecracker (a machine of its own). sandboxtest holds
+// the suite, escape the probes that show what a level is a wall against.
 //
 // A sandbox is the wall; the policy in front of it is a seat belt. host is no
 // wall at all: a command there can do what the user of the process can.
@@ -69,7 +70,8 @@ type Exit struct {
 	// Code is the exit status; 128 + the signal's number when a signal ended
 	// the command.
 	Code int
-	// Signal is the signal's name ("SIGKILL"), empty if none.
+	// Signal is the signal's name ("SIGKILL"), empty if none, and empty where
+	// the level cannot tell a signal from an exit status of 128 and more.
 	Signal string
 	// TimedOut and Aborted say that the sandbox ended the command, because of
 	// Timeout or because ctx was done.

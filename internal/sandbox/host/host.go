@@ -16,8 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -105,10 +103,10 @@ func (h *Host) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, erro
 	if len(cmd.Script) > maxScript {
 		return sandbox.Exit{}, fmt.Errorf("command has %d bytes, more than the %d that fit: write it to a file and run that", len(cmd.Script), maxScript)
 	}
-	var p pipes
-	files, err := p.open(cmd)
+	var p sandbox.Pipes
+	files, err := p.Open(cmd)
 	if err != nil {
-		p.abandon()
+		p.Abandon()
 		return sandbox.Exit{}, fmt.Errorf("open pipes: %w", err)
 	}
 	dir := cmd.Dir
@@ -124,12 +122,12 @@ func (h *Host) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, erro
 		Files: files,
 	})
 	if err != nil {
-		p.abandon()
+		p.Abandon()
 		return sandbox.Exit{}, fmt.Errorf("start the shell in %s: %w", dir, err)
 	}
-	p.started()
+	p.Started()
 	exit, err := h.wait(ctx, cmd.Timeout, tree)
-	p.finish()
+	p.Finish()
 	exit.Duration = time.Since(began)
 	return exit, err
 }
@@ -198,96 +196,4 @@ func (h *Host) Host(path string) (string, bool) {
 	}
 	inside := clean == h.opts.Workspace || h.opts.Workspace == "/" || strings.HasPrefix(clean, h.opts.Workspace+"/")
 	return clean, inside
-}
-
-// drainTime is how long the output of an ended tree may take to arrive. The
-// pipes are closed when the last process is gone; only a process that was
-// handed one from outside the tree can hold it longer.
-const drainTime = 500 * time.Millisecond
-
-// pipes connect a command with the readers and writers it was given.
-type pipes struct {
-	null  *os.File
-	ours  []*os.File // read ends of the output, the write end of the input
-	their []*os.File
-	copy  []func()
-	done  chan struct{}
-}
-
-// open makes the files the command gets as 0, 1 and 2.
-func (p *pipes) open(cmd sandbox.Command) ([]*os.File, error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	p.null = null
-	files := []*os.File{null, null, null}
-	if cmd.Stdin != nil {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		p.their, p.ours, files[0] = append(p.their, r), append(p.ours, w), r
-		// Not waited for: a reader that never returns must not hold the end
-		// of the command. Its next write meets a closed pipe.
-		in := cmd.Stdin
-		go func() {
-			_, _ = io.Copy(w, in) // a command need not read its input
-			_ = w.Close()
-		}()
-	}
-	for i, dst := range []io.Writer{cmd.Stdout, cmd.Stderr} {
-		if dst == nil {
-			continue
-		}
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		p.their, p.ours, files[i+1] = append(p.their, w), append(p.ours, r), w
-		p.copy = append(p.copy, func() {
-			if _, err := io.Copy(dst, r); err != nil {
-				_, _ = io.Copy(io.Discard, r) // a full disk of ours is no SIGPIPE of theirs
-			}
-		})
-	}
-	return files, nil
-}
-
-// started closes the command's ends and begins to copy.
-func (p *pipes) started() {
-	_ = p.null.Close()
-	for _, f := range p.their {
-		_ = f.Close()
-	}
-	p.done = make(chan struct{}, len(p.copy))
-	for _, c := range p.copy {
-		go func() {
-			c()
-			p.done <- struct{}{}
-		}()
-	}
-}
-
-// finish waits until all output has been written, and closes our ends.
-func (p *pipes) finish() {
-	for _, f := range p.ours {
-		_ = f.SetReadDeadline(time.Now().Add(drainTime)) // input ends refuse it, harmlessly
-	}
-	for range p.copy {
-		<-p.done
-	}
-	for _, f := range p.ours {
-		_ = f.Close()
-	}
-}
-
-// abandon closes everything; the command did not start.
-func (p *pipes) abandon() {
-	if p.null != nil {
-		_ = p.null.Close()
-	}
-	for _, f := range append(p.their, p.ours...) {
-		_ = f.Close()
-	}
 }

@@ -1,0 +1,155 @@
+package bwrap
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// systemDirs hold the system: commands read some of them and write none.
+var systemDirs = []string{"/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/dev", "/proc", "/sys", "/run", "/boot"}
+
+// roots are what programs are made of. In today's systems all but /usr are links
+// into it.
+var roots = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
+
+// etc is what programs read below /etc. It is a list of what is shown, not of
+// what is hidden: where Iris runs as root, /etc/shadow and the keys of the host
+// would be readable, and nobody can list all places where a system keeps secrets.
+var etc = []string{
+	"passwd", "group", "nsswitch.conf", "hosts", "host.conf", "gai.conf", "hostname", "services", "protocols", "networks", "resolv.conf",
+	"ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "pki/tls/certs", "pki/ca-trust",
+	"alternatives", "ld.so.conf", "ld.so.conf.d", "ld.so.cache", "ld.so.preload", "localtime", "timezone", "locale.alias", "locale.conf", "default/locale",
+	"os-release", "debian_version", "lsb-release", "machine-info", "terminfo", "inputrc", "bash.bashrc", "profile", "mime.types", "magic",
+	"fonts", "perl", "python3", "python3.11", "python3.12", "python3.13", "java-17-openjdk", "java-21-openjdk", "gitconfig", "vim", "php", "R", "lynx", "wgetrc", "man_db.conf", "papersize",
+}
+
+// systemArgs are the arguments that are the same for every command.
+func (b *Bwrap) systemArgs() []string {
+	args := []string{
+		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox",
+	}
+	if !b.opts.Network {
+		args = append(args, "--unshare-net")
+	}
+	for _, root := range roots {
+		info, err := os.Lstat(root)
+		switch {
+		case err != nil:
+		case info.Mode()&os.ModeSymlink != 0:
+			if to, err := os.Readlink(root); err == nil {
+				args = append(args, "--symlink", to, root)
+			}
+		default:
+			args = append(args, "--ro-bind", root, root)
+		}
+	}
+	for _, name := range etc {
+		path := "/etc/" + name
+		// The file behind a link: what it leads through may not be there inside.
+		if from := real(path); exists(from) {
+			args = append(args, "--ro-bind", from, path)
+		}
+	}
+	return append(args, "--proc", "/proc", "--dev", "/dev",
+		"--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "1777", "--tmpfs", "/tmp",
+		"--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "1777", "--tmpfs", "/var/tmp",
+		"--dir", "/run")
+}
+
+// args are the arguments for one command. home is the HOME of its environment.
+func (b *Bwrap) args(home, dir string) []string {
+	args := append([]string{}, b.system...)
+	if home = filepath.Clean(home); b.mayHaveHome(home) {
+		args = append(args, "--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "0700", "--tmpfs", home)
+	}
+	shown := []string{b.opts.Workspace}
+	for _, p := range b.opts.Read {
+		args = append(args, "--ro-bind-try", p, p)
+		shown = append(shown, p)
+	}
+	args = append(args, "--bind", b.opts.Workspace, b.opts.Workspace)
+	for _, p := range b.opts.ReadOnly {
+		if exists(p) && real(p) == p {
+			args = append(args, "--ro-bind", p, p)
+		}
+	}
+	args = append(args, b.hidden(shown)...)
+	return append(args, "--remount-ro", "/", "--chdir", dir)
+}
+
+// hidden are the arguments that make paths empty. A link is followed: what counts
+// is what it leads to, if that can be seen.
+func (b *Bwrap) hidden(shown []string) (args []string) {
+	for _, p := range append([]string{filepath.Join(b.opts.Workspace, "state")}, b.opts.Hide...) {
+		at, visible := real(p), false
+		for _, s := range shown {
+			if rest, ok := strings.CutPrefix(at, real(s)); ok && (rest == "" || rest[0] == '/') {
+				at, visible = s+rest, true
+				break
+			}
+		}
+		info, err := os.Stat(at)
+		switch {
+		case !visible || err != nil:
+		case info.IsDir():
+			args = append(args, "--size", "4096", "--perms", "0500", "--tmpfs", at, "--remount-ro", at)
+		default:
+			args = append(args, "--ro-bind", os.DevNull, at)
+		}
+	}
+	return args
+}
+
+// mayHaveHome reports whether an empty directory may be put at home.
+func (b *Bwrap) mayHaveHome(home string) bool {
+	if !filepath.IsAbs(home) || home == "/" || below(home, b.opts.Workspace) || below(home, "/tmp") || below(home, "/var/tmp") {
+		return false
+	}
+	for _, p := range systemDirs {
+		if below(home, p) || below(p, home) {
+			return false
+		}
+	}
+	return true
+}
+
+// supervisor runs the command, gives what it left running its moment, and tells
+// how it ended. It is the first process of its namespace: nothing inside can
+// signal it, and when it ends the kernel ends the rest. Descriptor 3 takes the
+// status, 4 is a pipe that nothing is written to (reading it with a timeout is
+// how a shell waits without a process) and that ends when there is no time left,
+// 6 is the command's standard error; 2 is bubblewrap's. The limit of processes is
+// set here because in here the kernel counts those of this namespace alone.
+const supervisor = `exec 2>/dev/null
+left() { set -- /proc/[0-9]*; n=$(($# - 1)); }
+rest() {
+	for ((i = 0; i < $1; i++)); do
+		left
+		((n == 0)) && return
+		read -rt .01 -u 4
+		(($? > 128)) || return
+	done
+}
+SHLVL=0
+ulimit -u %d
+(exec -a bash "$0" --noprofile --norc -c "$1" 2>&6 3>&- 4<&- 6>&-)
+code=$?
+rest %d
+count=$n
+if ((n)); then
+	kill -TERM -1
+	kill -CONT -1
+	rest %d
+fi
+echo "$code $count" >&3
+exit $code
+`
+
+// steps turns times into rounds of the supervisor's wait.
+func (b *Bwrap) supervisor() string {
+	return fmt.Sprintf(supervisor, b.opts.Processes, b.opts.Linger.Milliseconds()/10+1, b.opts.KillDelay.Milliseconds()/10+1)
+}
