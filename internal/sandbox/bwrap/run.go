@@ -20,6 +20,9 @@ import (
 // closing zero byte included.
 const maxScript = 128<<10 - 1
 
+// firstCopy is the descriptor behind those of the supervisor.
+const firstCopy = 7
+
 // Run runs the command and returns when nothing it started is left. A command
 // whose ctx had ended before it started is not run; its Exit is Aborted with the
 // code of TERM.
@@ -46,13 +49,17 @@ func (b *Bwrap) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, err
 	if dir == "" {
 		dir = b.opts.Dir
 	}
-	args := append([]string{"bwrap"}, b.args(variable(cmd.Env, "HOME"), dir)...)
+	copied, args := copies(firstCopy)
+	args = append(append([]string{"bwrap"}, args...), b.args(variable(cmd.Env, "HOME"), dir)...)
 	args = append(args, "--seccomp", "5", "--", b.shell, "--noprofile", "--norc", "-p", "-c", b.supervisor(), b.shell, cmd.Script)
 	began := time.Now()
 	tree, err := process.Start(process.Spec{
 		Path: b.program, Args: args, Env: cmd.Env, Dir: "/", Holder: true, Prepare: b.limit,
-		Files: []*os.File{files[0], files[1], l.said.w, l.status.w, l.pause.r, l.filter.r, files[2]},
+		Files: append([]*os.File{files[0], files[1], l.said.w, l.status.w, l.pause.r, l.filter.r, files[2]}, copied...),
 	})
+	for _, f := range copied {
+		_ = f.Close()
+	}
 	if err != nil {
 		p.Abandon()
 		return sandbox.Exit{}, fmt.Errorf("start bubblewrap: %w", err)
