@@ -69,7 +69,7 @@ func (s *server) build(ctx context.Context) (_ *house, err error) {
 		return nil, err
 	}
 	h.skills = skills
-	if h.box, err = openBox(ctx, s.opts.Config, s.log); err != nil {
+	if h.box, err = openProven(ctx, s.opts.Config, s.opts.Environ, s.log); err != nil {
 		return nil, err
 	}
 	tools, err := s.tools(h, tokens, skills, pictures)

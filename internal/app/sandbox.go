@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/policy"
 	"github.com/iris-operator/iris/internal/sandbox"
+	"github.com/iris-operator/iris/internal/sandbox/bwrap"
+	"github.com/iris-operator/iris/internal/sandbox/escape"
 	"github.com/iris-operator/iris/internal/sandbox/host"
 )
 
@@ -19,19 +22,23 @@ type box struct {
 	dir string
 	// dialect is the language its shell speaks; empty is bash.
 	dialect policy.Dialect
+	// promised names the walls that the level claims; nil means none.
+	promised func(wall string) bool
 	// close gives back what the level holds; nil if that is nothing.
 	close func() error
 }
 
 // openBox makes the configured level. A level that cannot be had is an error that
 // says why and what to do; it never falls back to another one.
-func openBox(ctx context.Context, cfg *config.Config, log *slog.Logger) (*box, error) {
+func openBox(ctx context.Context, cfg *config.Config, environ []string, log *slog.Logger) (*box, error) {
 	level, _ := cfg.Level()
 	var b *box
 	var err error
 	switch level {
 	case "host":
 		b, err = hostBox(cfg)
+	case "bwrap":
+		b, err = bwrapBox(ctx, cfg, environ)
 	default:
 		return nil, fmt.Errorf("IRIS_SANDBOX=%s: this build has no such level", cfg.Sandbox)
 	}
@@ -48,6 +55,39 @@ func hostBox(cfg *config.Config) (*box, error) {
 		return nil, err
 	}
 	return &box{Sandbox: h, dir: dir}, nil
+}
+
+func bwrapBox(ctx context.Context, cfg *config.Config, environ []string) (*box, error) {
+	is := cfg.Isolation
+	network := is.Network == "host"
+	b, err := bwrap.New(ctx, bwrap.Options{
+		Workspace: cfg.Workspace, Home: lookup(environ, "HOME"), Network: network, Read: is.Read,
+		Hide: secretPlaces(cfg, environ), ReadOnly: []string{cfg.Bash.AuditFile},
+		Processes: is.Processes, Memory: is.MemoryMiB << 20, File: is.FileMiB << 20, Tmp: is.TmpMiB << 20, KeepFree: is.DiskMiB << 20,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &box{Sandbox: b, dir: cfg.Workspace, promised: func(wall string) bool {
+		return !network || wall != escape.Loopback && wall != escape.Metadata && wall != escape.Abstract
+	}}, nil
+}
+
+// secretPlaces are the files and directories of this machine that commands in a
+// sandbox must not see, wherever the workspace and readable paths lie.
+func secretPlaces(cfg *config.Config, environ []string) []string {
+	home := lookup(environ, "HOME")
+	places := []string{filepath.Join(home, ".config", "iris"), filepath.Join(home, ".iris-slack"), filepath.Join(home, ".ssh"), filepath.Join(home, ".aws"), filepath.Join(home, ".gnupg")}
+	if token, err := tokenPath(environ); err == nil {
+		places = append(places, filepath.Dir(token))
+	}
+	if cfg.File != "" {
+		places = append(places, cfg.File)
+	}
+	for _, name := range append([]string{".env", "secret.key", "secrets.json.enc", "agents.json", config.FileName}, cfg.Policy.SecretNames...) {
+		places = append(places, filepath.Join(cfg.Workspace, name))
+	}
+	return places
 }
 
 // directory is where commands run on the host: the directory Iris was started

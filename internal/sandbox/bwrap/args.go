@@ -56,7 +56,9 @@ func (b *Bwrap) systemArgs() []string {
 			args = append(args, "--ro-bind", real(path), path)
 		}
 	}
-	return append(args, "--proc", "/proc", "--dev", "/dev",
+	// Where Iris runs as root, the settings of the kernel below /proc/sys would
+	// be writable: they ask for the uid and not for a capability.
+	return append(args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev",
 		"--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "1777", "--tmpfs", "/tmp",
 		"--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "1777", "--tmpfs", "/var/tmp",
 		"--dir", "/run")
