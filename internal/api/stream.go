@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
@@ -42,9 +43,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, _ caller) error 
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	w.WriteHeader(http.StatusOK)
 	out := &sse{w: bufio.NewWriter(w), rc: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
-	out.comment("ok")
-	if r.Method == http.MethodHead || out.flush() != nil {
-		return nil
+	if err := out.comment("ok"); err != nil || r.Method == http.MethodHead {
+		return nil //nolint:nilerr // the client has gone
 	}
 	s.pump(ctx, cancel, events, out)
 	return nil
@@ -85,87 +85,89 @@ func (s *Server) freeSlot(conv chat.Address) {
 	}
 }
 
-// item is one step of a watched conversation.
-type item struct {
-	seen transport.Seen
-	err  error
-}
-
 // pump writes events and heartbeats until the client or the conversation ends.
-// It returns after the goroutine that reads the events has.
+// What comes in a row costs one write.
 func (s *Server) pump(ctx context.Context, cancel context.CancelFunc, events iter.Seq2[transport.Seen, error], out *sse) {
-	items := make(chan item, 64) // closed by the reader below
-	go func() {
-		defer close(items)
-		for seen, err := range events {
-			select {
-			case items <- item{seen, err}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	defer func() {
-		cancel()
-		for range items {
-		}
-	}()
-	beat := time.NewTicker(s.opts.Heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-			out.comment("hb")
-		case it, ok := <-items:
-			if !ok || !s.drawBatch(it, items, out) {
-				return
-			}
-		}
-		if out.flush() != nil {
-			return
-		}
-	}
-}
-
-// drawBatch draws an item and what else is there already, so that a burst costs
-// one write. It reports whether the stream goes on.
-func (s *Server) drawBatch(it item, items <-chan item, out *sse) bool {
-	for {
+	defer out.beat(s.opts.Heartbeat, cancel)()
+	for seen, err := range events {
 		switch {
-		case it.err == nil:
-			out.draw(it.seen)
-		case errors.Is(it.err, transport.ErrTruncated):
-			out.truncated()
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			err = out.show(seen)
+		case errors.Is(err, transport.ErrTruncated):
+			err = out.truncated()
 		default:
-			s.log.Warn("event stream", "error", it.err)
-			out.flush() //nolint:errcheck // the stream ends here either way
-			return false
+			s.log.Warn("event stream", "error", err)
+			return
 		}
-		select {
-		case next, ok := <-items:
-			if !ok {
-				out.flush() //nolint:errcheck // the stream ends here either way
-				return false
-			}
-			it = next
-		default:
-			return true
+		if err != nil {
+			return
 		}
 	}
 }
 
 // sse draws the frames of an event stream.
 type sse struct {
-	w       *bufio.Writer
-	rc      *http.ResponseController
 	timeout time.Duration
+
+	// mu guards the fields below: heartbeats come from a timer.
+	mu sync.Mutex
+	w  *bufio.Writer
+	rc *http.ResponseController
 }
 
-func (o *sse) comment(text string) { fmt.Fprintf(o.w, ":%s\n\n", text) }
+// comment sends a line that is no event.
+func (o *sse) comment(text string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fmt.Fprintf(o.w, ":%s\n\n", text)
+	return o.flush()
+}
 
-func (o *sse) truncated() { o.w.WriteString("event: truncated\ndata: {\"kind\":\"truncated\"}\n\n") }
+// beat sends a comment now and then, so that proxies keep the connection, until
+// the function it returns is called. If that fails it calls gone.
+func (o *sse) beat(every time.Duration, gone func()) (stop func()) {
+	over := false // guarded by mu
+	var timer *time.Timer
+	timer = time.AfterFunc(every, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if over {
+			return
+		}
+		o.w.WriteString(":hb\n\n")
+		if o.flush() != nil {
+			gone()
+			return
+		}
+		timer.Reset(every)
+	})
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		over = true
+		timer.Stop()
+	}
+}
+
+func (o *sse) truncated() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w.WriteString("event: truncated\ndata: {\"kind\":\"truncated\"}\n\n")
+	return o.flush()
+}
+
+// show draws what is seen and sends it, unless more follows at once.
+func (o *sse) show(seen transport.Seen) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.draw(seen)
+	if seen.More || o.w.Buffered() == 0 {
+		return nil
+	}
+	return o.flush()
+}
 
 // draw writes the frame of a record that is an event. The start of a turn looks
 // like thinking without a text.

@@ -43,11 +43,16 @@ func (e *Engine) Watch(ctx context.Context, conv chat.Address, since int64) iter
 		if w.cut && !yield(transport.Seen{}, transport.ErrTruncated) {
 			return
 		}
+		more := false
 		for r, err := range e.journal.Follow(ctx, conv.Channel(), w.from) {
 			seen, ok, err := w.see(r, err)
-			if !ok {
+			if !ok && (r.More || !more) {
 				continue
 			}
+			if !ok { // the row ends with what is not shown
+				seen.Record = turn.Record{}
+			}
+			more = seen.More
 			if !yield(seen, err) || err != nil && !errors.Is(err, transport.ErrTruncated) {
 				return
 			}
@@ -111,7 +116,7 @@ func (w *window) see(r journal.Record, err error) (seen transport.Seen, ok bool,
 	case err != nil:
 		return seen, true, err
 	}
-	seen.Seq, seen.At = r.Seq, r.Time
+	seen.Seq, seen.At, seen.More = r.Seq, r.Time, r.More
 	if err := json.Unmarshal(r.Data, &seen.Record); err != nil {
 		return transport.Seen{}, true, fmt.Errorf("record %d of %s: %w", r.Seq, r.Stream, err)
 	}

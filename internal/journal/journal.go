@@ -22,6 +22,9 @@ type Record struct {
 	Stream string
 	Time   time.Time
 	Data   json.RawMessage // valid JSON; owned by the reader
+	// More says that the next record of the walk is there already: who passes
+	// records on may send them together. False promises nothing.
+	More bool
 }
 
 // An Entry is one record to append.

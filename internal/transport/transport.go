@@ -144,10 +144,15 @@ type Answer struct {
 }
 
 // Seen is a record with its place in the journal.
+//
+// More says that another follows at once, so that who sends what is seen may
+// send it together. The last of such a row may have an empty Record: then there
+// is nothing to see, and nothing more to wait for.
 type Seen struct {
 	Seq    int64
 	At     time.Time
 	Record turn.Record
+	More   bool
 }
 
 // Errors of an Inbox, with the reaction they ask for.

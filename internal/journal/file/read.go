@@ -30,7 +30,8 @@ func (j *Journal) walk(ctx context.Context, stream string, since int64, follow b
 		r := &reader{j: j, stream: stream, since: max(since, 0), follow: follow}
 		for {
 			err := r.next(ctx)
-			for _, rec := range r.batch {
+			for i, rec := range r.batch {
+				rec.More = i < len(r.batch)-1
 				if e := ctx.Err(); e != nil {
 					err = e
 					break
