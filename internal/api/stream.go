@@ -128,7 +128,9 @@ func (o *sse) comment(text string) error {
 // beat sends a comment now and then, so that proxies keep the connection, until
 // the function it returns is called. If that fails it calls gone.
 func (o *sse) beat(every time.Duration, gone func()) (stop func()) {
-	over := false // guarded by mu
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	over := false // guarded by mu, as is timer
 	var timer *time.Timer
 	timer = time.AfterFunc(every, func() {
 		o.mu.Lock()

@@ -1,12 +1,16 @@
 package api
 
 import (
+	"bufio"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
@@ -219,4 +223,38 @@ func TestStreamOfStoppedTurn(t *testing.T) {
 	if _, kind, data := s.event(); kind != string(turn.Final) || data["stopped"] != true || data["text"] != "so far" {
 		t.Errorf("%s %v", kind, data)
 	}
+}
+
+// What comes in a row is sent in one write, and nothing is kept back at its end.
+func TestStreamSendsARowAtOnce(t *testing.T) {
+	w := &countedWriter{ResponseRecorder: httptest.NewRecorder()}
+	out := &sse{w: bufio.NewWriter(w), rc: http.NewResponseController(w), timeout: time.Second}
+	text := func(seq int64, more bool) transport.Seen {
+		return transport.Seen{Seq: seq, More: more, Record: turn.Record{Turn: "t", Event: &turn.Event{Kind: turn.Text, Text: "x"}}}
+	}
+	for i, c := range []struct {
+		seen transport.Seen
+		want int
+	}{
+		{text(1, true), 0}, {text(2, true), 0}, {transport.Seen{Seq: 3}, 1}, // the row ends with what is not shown
+		{text(4, true), 1}, {text(5, false), 2},
+		{transport.Seen{Seq: 6}, 2}, // nothing to send
+	} {
+		if err := out.show(c.seen); err != nil || w.writes != c.want {
+			t.Errorf("step %d: %d writes, want %d, error %v", i, w.writes, c.want, err)
+		}
+	}
+	if n := strings.Count(w.Body.String(), "id: "); n != 4 {
+		t.Errorf("%d frames were sent, want 4", n)
+	}
+}
+
+type countedWriter struct {
+	*httptest.ResponseRecorder
+	writes int
+}
+
+func (w *countedWriter) Write(p []byte) (int, error) {
+	w.writes++
+	return w.ResponseRecorder.Write(p)
 }

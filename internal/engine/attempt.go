@@ -366,7 +366,7 @@ func (a *attempt) Checkpoint(_ context.Context, state any) error {
 		return errEnded
 	}
 	over := a.over
-	seq, err := a.e.write(a.t.lane, journal.Entry{}, turn.Record{Turn: a.t.id, Checkpoint: data}, true, nil)
+	seq, err := a.e.write(a.t.lane, journal.Entry{Quiet: true}, turn.Record{Turn: a.t.id, Checkpoint: data}, true, nil)
 	a.mu.Unlock()
 	if err != nil || !over {
 		return err

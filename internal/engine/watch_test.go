@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -236,4 +237,53 @@ func TestASlowArchiveDelaysNobodyElse(t *testing.T) {
 		close(hold)
 		end(t, e, (<-slow).Turn)
 	})
+}
+
+// A row of records ends for watchers too when its last one is not shown.
+func TestWatchTellsWhereARowEnds(t *testing.T) {
+	record := func(seq int64, rec turn.Record, more bool) journal.Record {
+		data, err := json.Marshal(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return journal.Record{Seq: seq, Stream: sess.Channel(), Data: data, More: more}
+	}
+	shown := turn.Record{Event: &turn.Event{Kind: turn.Text, Text: "x"}}
+	hidden := turn.Record{Checkpoint: json.RawMessage("1")}
+	j := rows{enginetest.NewJournal(), []journal.Record{
+		record(1, shown, true), record(2, shown, true), record(3, hidden, false),
+		record(4, hidden, true), record(5, shown, false), record(6, hidden, false), record(7, shown, false),
+	}}
+	e, _ := enginetest.Start(t, engine.Options{Journal: j})
+	type place struct {
+		Seq         int64
+		More, Shown bool
+	}
+	var got []place
+	for s, err := range e.Watch(t.Context(), sess, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, place{s.Seq, s.More, s.Record.Event != nil})
+	}
+	want := []place{{1, true, true}, {2, true, true}, {3, false, false}, {5, false, true}, {7, false, true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("seen (-want +got):\n%s", diff)
+	}
+}
+
+// rows is a journal whose followers get these records and no more.
+type rows struct {
+	*enginetest.Journal
+	all []journal.Record
+}
+
+func (r rows) Follow(context.Context, string, int64) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		for _, rec := range r.all {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
 }

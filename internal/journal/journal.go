@@ -42,6 +42,9 @@ type Entry struct {
 	// Unpinning what is not pinned does nothing. Empty: none.
 	Pin   string
 	Unpin string
+	// Quiet says that nobody waits for the entry: a follower that sleeps may be
+	// left to find it with the next one that is not.
+	Quiet bool
 }
 
 // A Pin is a pinned record.

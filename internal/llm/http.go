@@ -15,8 +15,11 @@ const (
 	// idleTime is less than the time after which the load balancers in front
 	// of providers drop an idle connection without a word.
 	idleTime = 50 * time.Second
-	// writeBuffer takes most requests in one write to the socket.
-	writeBuffer = 16 << 10
+	// writeBuffer takes most requests in one write to the socket. What does not
+	// fit is copied once more, in a buffer that is made for it.
+	writeBuffer = 64 << 10
+	// readBuffer takes what a fast model sends at once in one read.
+	readBuffer = 16 << 10
 )
 
 // NewHTTPClient returns a client for one provider, with connections of its own
@@ -33,6 +36,7 @@ func NewHTTPClient() *http.Client {
 			TLSHandshakeTimeout:   10 * time.Second,
 			ExpectContinueTimeout: time.Second,
 			WriteBufferSize:       writeBuffer,
+			ReadBufferSize:        readBuffer,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -112,7 +112,11 @@ func (j *Journal) append(stream string, expect int64, entries []journal.Entry) (
 	if _, err := a.f.Write(b.buf); err != nil {
 		return 0, nil, j.undo(a, err)
 	}
-	j.publish(a, stream, b)
+	quiet := true
+	for i := range entries {
+		quiet = quiet && entries[i].Quiet
+	}
+	j.publish(a, stream, b, quiet)
 	return j.last, nil, nil
 }
 
@@ -245,8 +249,9 @@ func (j *Journal) breaks(err error) error {
 	return j.broken
 }
 
-// publish makes what was written visible, all at once.
-func (j *Journal) publish(a *segment, name string, b *batch) {
+// publish makes what was written visible, all at once, and wakes followers
+// unless it is quiet.
+func (j *Journal) publish(a *segment, name string, b *batch, quiet bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.streams[name]
@@ -280,8 +285,10 @@ func (j *Journal) publish(a *segment, name string, b *batch) {
 		s.last, j.last = l.seq, l.seq
 	}
 	j.recent.evict()
-	j.waits.wake(name)
-	j.waits.wake(everything)
+	if !quiet {
+		j.waits.wake(name)
+		j.waits.wake(everything)
+	}
 }
 
 // pinnedBefore tells whether a name was pinned before the segment that begins

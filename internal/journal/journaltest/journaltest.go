@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"read ends with its context", readCancelled},
 		{"an append is seen whole", whole},
 		{"follow waits", followWaits},
+		{"follow finds what was quiet with the next entry", followQuiet},
 		{"follow stops with its context", followCancelled},
 		{"follow ends when the journal closes", followClosed},
 		{"followers of a busy journal miss nothing", busy},

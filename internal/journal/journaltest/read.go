@@ -167,6 +167,44 @@ func followCancelled(s *store) {
 	}
 }
 
+func followQuiet(s *store) {
+	s.add("A", data("0"))
+	ctx, cancel := s.ctx()
+	defer cancel()
+	began := make(chan struct{})
+	got := make(chan string, 4)
+	go func() {
+		defer close(got)
+		for r, err := range s.j.Follow(ctx, "A", 0) {
+			if err != nil {
+				s.Errorf("follow: %v", err)
+				return
+			}
+			got <- string(r.Data)
+			switch string(r.Data) {
+			case "0":
+				close(began)
+			case "3":
+				return
+			}
+		}
+	}()
+	<-began
+	quiet := data("1")
+	quiet.Quiet = true
+	s.add("A", quiet)
+	quiet = data("2")
+	quiet.Quiet = true
+	s.add("A", quiet, data("3"))
+	var all string
+	for d := range got {
+		all += d
+	}
+	if all != "0123" {
+		s.Errorf("followed %q, want 0123", all)
+	}
+}
+
 func followClosed(s *store) {
 	s.add("A", data("1"))
 	ended := make(chan error, 3)
