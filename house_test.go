@@ -53,6 +53,7 @@ var plan = []row{
 	{"internal/policy", "commands and paths judged", nil},
 	{"internal/approval/audit", "the record of commands", nil},
 	{"internal/tool/bash", "commands", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit")},
+	{"internal/tool/agent", "asking a sub-agent", list("chat", "turn", "tool")},
 	{"internal/tool/file", "read, write, edit, attach", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit", "picture")},
 	{"internal/transport", "contract: ways in and out, and the Inbox", list("chat", "turn")},
 	{"internal/bridge", "the words between Iris and her sub-agents", list("chat")},

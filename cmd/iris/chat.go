@@ -10,6 +10,11 @@ import (
 	"github.com/iris-operator/iris/internal/app"
 )
 
+// isName reports whether text may be the name of an agent.
+func isName(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
 func chatCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chat [text ...]",
@@ -17,7 +22,7 @@ func chatCommand() *cobra.Command {
 		Long: "Talk to Iris in this terminal: to the running server, or to one that is started for the time of the talk.\n" +
 			"With a text, or - for standard input, it is answered and that is all; else a prompt opens.\n\n" +
 			"The exit code is 0 when the turn was answered, 1 when it failed and 130 after Ctrl-C.",
-		Example: "  iris chat\n  iris chat \"how full is the disk?\"\n  git diff | iris chat -",
+		Example: "  iris chat\n  iris chat \"how full is the disk?\"\n  iris chat @billing how much was it in May\n  git diff | iris chat -",
 		Args:    usageArgs(cobra.ArbitraryArgs),
 	}
 	c.ValidArgsFunction = cobra.NoFileCompletions
@@ -30,6 +35,11 @@ func chatCommand() *cobra.Command {
 		text := strings.TrimSpace(strings.Join(args, " "))
 		if text == "" && len(args) > 0 {
 			return errUsage{errors.New("the message is empty")}
+		}
+		if name, ok := strings.CutPrefix(text, "@"); ok && len(args) == 1 && *agent == "" && *session == "" && isName(name) {
+			// "@name" alone opens a prompt with that agent; with a text it is in the
+			// message, where the server finds it.
+			*agent, text = name, ""
 		}
 		if *session != "" && *agent != "" {
 			return errUsage{errors.New("--agent is for a new conversation: leave it out with --session")}

@@ -72,6 +72,9 @@ func (s *server) build(ctx context.Context) (_ *house, err error) {
 	if h.box, err = openProven(ctx, s.opts.Config, s.opts.Environ, s.log); err != nil {
 		return nil, err
 	}
+	if err := s.openAgents(h); err != nil {
+		return nil, err
+	}
 	tools, err := s.tools(h, tokens, skills, pictures)
 	if err != nil {
 		return nil, err
@@ -80,6 +83,9 @@ func (s *server) build(ctx context.Context) (_ *house, err error) {
 		return nil, err
 	}
 	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: h.native}); err != nil {
+		return nil, err
+	}
+	if err := s.openBridge(h); err != nil {
 		return nil, err
 	}
 	if err := s.openDesk(h); err != nil {
@@ -96,6 +102,9 @@ func (h *house) close(log *slog.Logger) {
 	}
 	if h.box != nil && h.box.close != nil {
 		errs = append(errs, h.box.close())
+	}
+	if h.subagents != nil {
+		h.subagents.Close()
 	}
 	if h.native != nil {
 		errs = append(errs, h.native.Close())
@@ -181,7 +190,11 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	if err != nil {
 		return nil, err
 	}
-	return append([]tool.Tool{run}, files...), nil
+	ask, err := s.askAgent(h, outputs)
+	if err != nil {
+		return nil, err
+	}
+	return append([]tool.Tool{run, ask}, files...), nil
 }
 
 // guardMemory keeps the version before a write to a memory file, and refuses a
@@ -205,6 +218,7 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 		return nil, err
 	}
 	return native.New(native.Options{
+		Agents:  h.agentInfos,
 		Archive: h.sessions, Models: h.models.candidates, Tools: tools,
 		Notes:     native.NotesFrom(skills, cfg.Workspace, cfg.Workspace),
 		Workspace: cfg.Workspace,
@@ -228,7 +242,7 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Engine, error) {
 	cfg := s.opts.Config
 	return engine.New(engine.Options{
-		Journal: h.journal, Archive: h.sessions, Runners: runners,
+		Journal: h.journal, Archive: h.sessions, Runners: runners, Runner: h.subagents.Runner,
 		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
 		Verbose:  s.verbose(h),
 		Answer:   answer(h), Settle: s.settle(h),
@@ -244,7 +258,7 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 
 // snapshot tells routing who answers at an address.
 func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
-	snap := route.Snapshot{Default: nativeRunner}
+	snap := route.Snapshot{Default: nativeRunner, Agents: h.agentNames()}
 	if a.Space == chat.Session {
 		ses, err := h.sessions.Get(context.Background(), a.ID)
 		if err == nil {
@@ -302,7 +316,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 	h.api, err = api.New(api.Options{
 		Engine: h.engine, Sessions: h.sessions, Journal: h.journal, Token: s.token, Tokens: tokens,
 		Approvals: h.approvals, Files: h.sessions, Timeout: cfg.API.Timeout.Duration(), Logger: s.log,
-		Runners: func() []string { return []string{nativeRunner} },
+		Runners: h.runnerNames,
 		About: func() api.About {
 			m := h.models.first()
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}

@@ -20,7 +20,9 @@ import (
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/process"
 	"github.com/iris-operator/iris/internal/runner/native"
+	"github.com/iris-operator/iris/internal/runner/subagent"
 	"github.com/iris-operator/iris/internal/secret"
+	"github.com/iris-operator/iris/internal/transport/bridge"
 	"github.com/iris-operator/iris/internal/transport/web"
 )
 
@@ -48,12 +50,14 @@ type server struct {
 
 // house is what the workspace part opens and everything else lives in.
 type house struct {
-	lease  lease.Lease
-	engine *engine.Engine
-	native *native.Native
-	desk   *delivery.Desk
-	api    *api.Server
-	site   *web.Site
+	lease     lease.Lease
+	engine    *engine.Engine
+	native    *native.Native
+	desk      *delivery.Desk
+	subagents *subagent.Agents
+	bridge    *bridge.Server
+	api       *api.Server
+	site      *web.Site
 	stores
 }
 
@@ -70,6 +74,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 			ready()
 			return process.Reaper{}.Serve(ctx)
 		}},
+		s.bridgePart(),
 		{Name: "engine", Serve: s.serveEngine, Grace: cfg.Turns.Grace.Duration() + 15*time.Second},
 		{Name: "approvals", Serve: func(ctx context.Context, ready func()) error {
 			ready()
@@ -242,10 +247,8 @@ func (s *server) greet() {
 	cfg := s.opts.Config
 	fmt.Fprintf(s.opts.Out, "\nIris is ready: %s%s\n", s.url, s.house.site.LoginLink())
 	fmt.Fprintf(s.opts.Out, "The link works once, for ten minutes; a restart prints a new one.\nWorkspace %s, model %s.\n\n", cfg.Workspace, s.house.models.describe())
-	for what, host := range map[string]string{"IRIS_API_HOST": cfg.API.Host, "IRIS_WEBUI_HOST": cfg.Web.Host} {
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			s.log.Warn("reachable from outside of this machine: put TLS in front of it, and a password on the page", "setting", what, "address", host, "password", !cfg.Web.Password.IsZero())
-		}
+	for what, host := range s.outside() {
+		s.log.Warn("reachable from outside of this machine: put TLS in front of it, a password on the page and a token on the bridge", "setting", what, "address", host, "password", !cfg.Web.Password.IsZero(), "bridge token", !cfg.Bridge.Token.IsZero())
 	}
 }
 

@@ -54,13 +54,16 @@ func (c *Config) check() error {
 	if err := c.checkSandbox(); err != nil {
 		return err
 	}
-	for name, port := range map[string]int{"IRIS_API_PORT": c.API.Port, "IRIS_WEBUI_PORT": c.Web.Port} {
+	for name, port := range map[string]int{"IRIS_API_PORT": c.API.Port, "IRIS_WEBUI_PORT": c.Web.Port, "IRIS_BRIDGE_PORT": c.Bridge.Port} {
 		if port < 0 || port > 65535 {
 			return fmt.Errorf("%s=%d is not a port (0 to 65535)", name, port)
 		}
 	}
 	if c.Web.Port != 0 && c.Web.Port == c.API.Port && c.Web.Host == c.API.Host {
 		return fmt.Errorf("IRIS_WEBUI_PORT=%d is the API's own port, which serves the page already; leave it unset", c.Web.Port)
+	}
+	if b := c.Bridge; b.Port != 0 && (b.Port == c.API.Port && b.Host == c.API.Host || b.Port == c.Web.Port && b.Host == c.Web.Host) {
+		return fmt.Errorf("IRIS_BRIDGE_PORT=%d is taken by the API or the page; the bridge needs a port of its own", b.Port)
 	}
 	if _, err := c.Location(); err != nil {
 		return fmt.Errorf("TZ=%q is not a time zone; use an IANA name such as Europe/Berlin", c.Timezone)

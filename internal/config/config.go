@@ -7,6 +7,9 @@
 package config
 
 import (
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/iris-operator/iris/internal/secret"
@@ -37,6 +40,7 @@ type Config struct {
 	Log       Log       `toml:"log"`
 	Journal   Journal   `toml:"journal"`
 	Agents    Agents    `toml:"agents"`
+	Bridge    Bridge    `toml:"bridge"`
 
 	// File is the configuration file that was read, empty if none.
 	File string `toml:"-"`
@@ -120,6 +124,41 @@ type Agents struct {
 	// Dir is beside a workspace called data, so that /iris/data has /iris/agents.
 	Dir  string `toml:"dir" env:"IRIS_AGENTS_DIR" default:"<workspace>/agents; beside it if it is called data" help:"directory in which new sub-agents live"`
 	Repo string `toml:"repo" env:"IRIS_REPO_DIR" default:"none" help:"git repository that gets a directory agents/<name> for each new sub-agent"`
+}
+
+// Bridge is the door for other Irises, and the way to the agents of this one.
+type Bridge struct {
+	Host  string       `toml:"host" env:"IRIS_BRIDGE_HOST" default:"127.0.0.1" help:"address the bridge listens on"`
+	Port  int          `toml:"port" env:"IRIS_BRIDGE_PORT" default:"off" help:"port of the bridge, for an Iris that is a sub-agent of another"`
+	Token secret.Value `toml:"token" env:"IRIS_BRIDGE_TOKEN" default:"none" help:"bearer token that callers of the bridge must show, and that is shown to agents without a token of their own"`
+	Idle  Limit        `toml:"idle_timeout_ms" env:"IRIS_BRIDGE_IDLE_TIMEOUT_MS" default:"180000" help:"milliseconds without progress after which a bridge request fails; heartbeats are no progress; 0 is no limit"`
+	Max   Limit        `toml:"max_ms" env:"IRIS_BRIDGE_MAX_MS" default:"600000" help:"milliseconds that a bridge request may take in all; 0 is no limit"`
+
+	Heartbeat Limit `toml:"heartbeat_ms" env:"IRIS_BRIDGE_HEARTBEAT_MS" default:"15000" help:"milliseconds between two heartbeats of a stream; 0 is none"`
+	Plain     Limit `toml:"legacy_timeout_ms" env:"IRIS_BRIDGE_LEGACY_TIMEOUT_MS" default:"240000" help:"further limit, in milliseconds, of requests that wait for one JSON answer; 0 is none"`
+	Throttle  Limit `toml:"status_throttle_ms" env:"IRIS_BRIDGE_STATUS_THROTTLE_MS" default:"3000" help:"least milliseconds between two lines of an agent's progress that are shown; 0 shows all"`
+	Retention Limit `toml:"job_retention_ms" env:"IRIS_BRIDGE_JOB_RETENTION_MS" default:"86400000" help:"milliseconds that job logs are kept; 0 keeps them"`
+	Poll      Limit `toml:"job_poll_ms" env:"IRIS_BRIDGE_JOB_POLL_MS" default:"2000" help:"milliseconds between two questions for a job whose connection was lost"`
+}
+
+// A Limit is a time in milliseconds of the bridge. Its rules are those of the
+// wire: 0 switches it off, and what is negative or no number is the default.
+type Limit int64
+
+// Duration converts to a time.Duration.
+func (l Limit) Duration() time.Duration { return time.Duration(l) * time.Millisecond }
+
+// UnmarshalText leaves the limit as it is when text is no whole number from 0.
+func (l *Limit) UnmarshalText(text []byte) error {
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n >= 0 && n <= int64(math.MaxInt64/time.Millisecond) {
+		*l = Limit(n)
+	}
+	return nil
+}
+
+// bridgeDefaults is what holds where nothing is set.
+func bridgeDefaults() Bridge {
+	return Bridge{Idle: 180_000, Max: 600_000, Heartbeat: 15_000, Plain: 240_000, Throttle: 3_000, Retention: 86_400_000, Poll: 2_000}
 }
 
 // Millis, Seconds and Hours are durations given as plain numbers of their unit.

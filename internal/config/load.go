@@ -50,7 +50,7 @@ func Load(src Source) (cfg *Config, warnings []string, err error) {
 	if src.Workspace != "" {
 		environ["IRIS_WORKSPACE"] = src.Workspace
 	}
-	cfg = &Config{environ: environ}
+	cfg = &Config{environ: environ, Bridge: bridgeDefaults()}
 	more, err := cfg.readFile(src, environ)
 	if err != nil {
 		return nil, nil, err
@@ -186,7 +186,7 @@ func (c *Config) readFile(src Source, environ map[string]string) (warnings []str
 		key := unknown[0].String()
 		return nil, fmt.Errorf("%s: there is no setting %q; the nearest is %q", path, key, Nearest(key, fileKeys()))
 	}
-	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero()) {
+	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero() || !c.Bridge.Token.IsZero()) {
 		warnings = append(warnings, fmt.Sprintf("%s holds a secret and can be read by other users (mode %04o): chmod 600 it", path, info.Mode().Perm()))
 	}
 	c.File = path
@@ -276,6 +276,7 @@ func (c *Config) fill(src Source) {
 	def(&c.API.Port, 3000)
 	def(&c.API.Timeout, 600_000)
 	def(&c.Web.Host, "127.0.0.1")
+	def(&c.Bridge.Host, "127.0.0.1")
 	def(&c.Model.Timeout, 90)
 	def(&c.Model.Retries, 3)
 	def(&c.Model.Base, 500)

@@ -59,7 +59,8 @@ type Decision struct {
 //
 // Outside of chat spaces (API sessions, the bridge, escalations) and for
 // origins other than a person's message every text is a turn: nothing in it is
-// a command or a mention. In a chat space, in this order: the words of a bot
+// a command, and only in a session "@name" at the start calls that agent. In a
+// chat space, in this order: the words of a bot
 // are logged; "@name" at the start calls that agent; a whole message that is a
 // command is one when it is addressed to Iris, and the plain ones also bare at
 // the top level; what is addressed to Iris is a turn; anything else is logged.
@@ -73,17 +74,16 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 		return d
 	}
 	if !chatty(s) {
+		if s.Address.Space == chat.Session && person(s) {
+			d.call(s, snap)
+		}
 		return d
 	}
 	if s.Message.From.Bot {
 		d.Kind = Log
 		return d
 	}
-	if name, query, ok := Mention(s.Message.Text, snap.Agents); ok {
-		d.Runner = name
-		if query != s.Message.Text && s.Message.Prompt == "" {
-			d.Prompt = query
-		}
+	if d.call(s, snap) {
 		return d
 	}
 	addressed := s.Mention || s.Direct || s.Address.Space == chat.Web || s.Origin == turn.FromAPI
@@ -97,11 +97,27 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 	return d
 }
 
+// call looks for an "@name" and turns to that agent.
+func (d *Decision) call(s transport.Submission, snap Snapshot) bool {
+	name, query, ok := Mention(s.Message.Text, snap.Agents)
+	if !ok {
+		return false
+	}
+	d.Runner = name
+	if query != s.Message.Text && s.Message.Prompt == "" {
+		d.Prompt = query
+	}
+	return true
+}
+
 // chatty reports that people talk there, so that their words may be commands.
-func chatty(s transport.Submission) bool {
+func chatty(s transport.Submission) bool { return person(s) && !s.Address.Headless() }
+
+// person reports that the message is what somebody says now.
+func person(s transport.Submission) bool {
 	switch s.Origin {
 	case turn.FromChat, turn.FromAPI, "":
-		return !s.Address.Headless()
+		return true
 	}
 	return false
 }
