@@ -116,4 +116,3 @@ func (r *run) edit(m *room, it *item) {
 		it.mute = true
 	}
 }
-

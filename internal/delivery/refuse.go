@@ -12,9 +12,16 @@ import (
 // sent instead, or the item is given up.
 func (r *run) refused(m *room, l *lane, e entry, p plan, fault *transport.SendError) error {
 	it := e.item
-	r.set(func() { it.failures++ })
 	if r.failed(m, l, fault) {
-		if it.File == nil || !p.Parts[it.next-1].File || it.failures < fileTries || fault.Fault != transport.Unreachable {
+		// A file that fails while other things arrive is at fault itself.
+		hopeless := false
+		r.set(func() {
+			if it.File != nil && p.Parts[it.next-1].File && fault.Fault == transport.Unreachable && !fault.Maybe && r.why == nil {
+				it.failures++
+				hopeless = it.failures >= fileTries && it.tried == nil
+			}
+		})
+		if !hopeless {
 			return nil
 		}
 		fault = &transport.SendError{Fault: transport.Refused, Err: fault.Err}
@@ -35,7 +42,7 @@ func (r *run) refused(m *room, l *lane, e entry, p plan, fault *transport.SendEr
 	if err != nil {
 		return err
 	}
-	r.set(func() { it.planned, it.tried = seq, nil })
+	r.set(func() { it.planned = seq })
 	return nil
 }
 

@@ -180,7 +180,7 @@ func (r *run) send(m *room, l *lane, e entry) error {
 	if it.Ask != nil && k == 1 && closing {
 		return r.finish(l, e, "moot") // it was settled before anybody saw it
 	}
-	if r.replaces(it, k, pt) {
+	if !repeat && r.replaces(it, k, pt) {
 		return r.replace(m, l, e, p, pt)
 	}
 	place := r.place(it, k)
@@ -407,15 +407,15 @@ func (r *run) confirm(m *room, it *item) {
 		ctx, cancel := r.call(r.c.opts.SendLimit)
 		defer cancel()
 		err := r.c.platform.Edit(ctx, it.Place, it.first, transport.Outgoing{Body: p.Parts[0].Body, Mark: it.mark(1)})
-		if err != nil && r.failed(m, nil, transport.AsSendError(err)) {
+		if err == nil {
+			r.worked(m, nil)
+		} else if e := transport.AsSendError(err); r.failed(m, nil, e) || e.Fault != transport.Gone && it.failures < closeTries {
+			// It was taken before: it will be again.
 			r.set(func() {
 				it.failures++
 				it.confirmAt = time.Now().Add(backoff(it.failures, laneBackoff))
 			})
 			return
-		}
-		if err == nil {
-			r.worked(m, nil)
 		}
 	}
 	if _, err := r.put(it, line{Done: &done{Outcome: outcomeSent}}); err != nil {

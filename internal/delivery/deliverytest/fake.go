@@ -261,6 +261,7 @@ func (f *Fake) call(ctx context.Context, c Call, do func() error) error {
 	}
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
+
 	ch := f.chats[c.Chat]
 	if ch == nil {
 		ch = &fakeChat{}
@@ -328,6 +329,15 @@ func (f *Fake) limit(ch *fakeChat, c Call) error {
 	}
 	ch.times = append(ch.times, now)
 	return nil
+}
+
+// Pardon ends all waits. What a process was told to wait dies with it.
+func (f *Fake) Pardon() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, ch := range f.chats {
+		ch.banned, ch.times = time.Time{}, nil
+	}
 }
 
 func (f *Fake) complain(format string, args ...any) {
