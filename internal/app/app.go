@@ -30,6 +30,8 @@ type Options struct {
 	Now <-chan struct{}
 	// listener, when set, is used instead of the configured address.
 	listener net.Listener
+	// platforms are served beside the configured ones.
+	platforms []platform
 	// started is called with the running server once it is ready.
 	started func(*server)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/fleet"
 	journalfile "github.com/iris-operator/iris/internal/journal/file"
+	"github.com/iris-operator/iris/internal/lease"
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/picture"
@@ -52,8 +53,8 @@ func prepare(_ context.Context, root string, log *slog.Logger) error {
 }
 
 // build makes everything that lives in the workspace, from the ground up.
-func (s *server) build(ctx context.Context) (_ *house, err error) {
-	h := &house{}
+func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err error) {
+	h := &house{keeper: keeper}
 	defer func() {
 		if err != nil {
 			h.close(s.log)
@@ -91,12 +92,15 @@ func (s *server) build(ctx context.Context) (_ *house, err error) {
 	if err := s.openDesk(h); err != nil {
 		return nil, err
 	}
+	if err := s.openPosts(h); err != nil {
+		return nil, err
+	}
 	return h, s.ways(h, tokens)
 }
 
 // close gives back what build opened.
 func (h *house) close(log *slog.Logger) {
-	var errs []error
+	errs := []error{h.posts.close()}
 	if h.models != nil {
 		h.models.close()
 	}

@@ -51,6 +51,7 @@ type server struct {
 // house is what the workspace part opens and everything else lives in.
 type house struct {
 	lease     lease.Lease
+	keeper    lease.Keeper
 	engine    *engine.Engine
 	native    *native.Native
 	desk      *delivery.Desk
@@ -58,6 +59,7 @@ type house struct {
 	bridge    *bridge.Server
 	api       *api.Server
 	site      *web.Site
+	posts     posts
 	stores
 }
 
@@ -70,6 +72,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 		{Name: "listener", Serve: s.serveHTTP(ln, s.gate)},
 		{Name: "workspace", Serve: s.serveWorkspace},
 		{Name: "journal", Serve: s.serveJournal},
+		s.deliveryPart(),
 		{Name: "reaper", Serve: func(ctx context.Context, ready func()) error {
 			ready()
 			return process.Reaper{}.Serve(ctx)
@@ -81,6 +84,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 			return s.house.approvals.Serve(ctx)
 		}},
 		{Name: "routes", Serve: s.serveRoutes},
+		s.platformsPart(),
 		{Name: "archive", Serve: s.serveArchive},
 	}
 	if cfg.Web.Port != 0 {
@@ -130,7 +134,7 @@ func (s *server) serveWorkspace(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer held.Release()
-	h, err := s.build(ctx)
+	h, err := s.build(ctx, keeper)
 	if err != nil {
 		return err
 	}

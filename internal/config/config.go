@@ -39,6 +39,7 @@ type Config struct {
 	Isolation Isolation `toml:"isolation"`
 	Log       Log       `toml:"log"`
 	Journal   Journal   `toml:"journal"`
+	Delivery  Delivery  `toml:"delivery"`
 	Agents    Agents    `toml:"agents"`
 	Bridge    Bridge    `toml:"bridge"`
 
@@ -116,6 +117,13 @@ type Log struct {
 type Journal struct {
 	MaxAge Hours `toml:"max_age_hours" env:"IRIS_JOURNAL_MAX_AGE_HOURS" default:"168" help:"hours that the events of ended turns are kept"`
 	MaxMiB int64 `toml:"max_mib" env:"IRIS_JOURNAL_MAX_MIB" default:"1024" help:"MiB that the journal may take"`
+}
+
+// Delivery says how chats are written to.
+type Delivery struct {
+	StatusEvery Seconds `toml:"status_secs" env:"IRIS_STATUS_SECS" default:"3" help:"least seconds between two edits of a progress line"`
+	MaxAge      Hours   `toml:"max_age_hours" env:"IRIS_DELIVERY_MAX_AGE_HOURS" default:"24" help:"hours for which a message is tried when its platform cannot be reached; then the operator is told"`
+	Keep        Hours   `toml:"keep_hours" env:"IRIS_OUTBOX_KEEP_HOURS" default:"168" help:"hours that receipts of delivered messages are kept"`
 }
 
 // Agents says where sub-agents are kept.

@@ -298,6 +298,9 @@ func (c *Config) fill(src Source) {
 	def(&c.Log.Format, "text")
 	def(&c.Journal.MaxAge, 168)
 	def(&c.Journal.MaxMiB, 1024)
+	def(&c.Delivery.StatusEvery, 3)
+	def(&c.Delivery.MaxAge, 24)
+	def(&c.Delivery.Keep, 168)
 	def(&c.Agents.Registry, filepath.Join(c.Workspace, "agents.json"))
 	c.Agents.Registry = expand(c.Agents.Registry, src)
 	beside := c.Workspace

@@ -1,8 +1,21 @@
-// Package delivery is what Iris says by herself: a line into a conversation
-// that nobody asked for at that moment, such as a parked question or a failed
-// schedule. It owns the choice of the operator's place. It does not carry the
-// words to a platform: a notice is a record of the conversation, and whoever
-// watches the conversation draws it.
+// Package delivery is what people on a chat platform get to see, once, in the
+// right place and in order, whatever breaks.
+//
+// A [Courier] follows the journal to one [transport.Platform]. What is to be
+// shown lies in its outbox (a journal of its own) before it is sent, and the
+// platform's id after; a restart goes on from there. It owns placeholders and
+// their progress, replies in parts, files, questions, one limiter per chat with
+// replies first, retries, and what is sent in the place of what a platform
+// refuses. It does not know how a platform looks or talks (package transport and
+// below), nor what a turn is answered with (package engine).
+//
+// A [Desk] is what Iris says by herself: a line into a conversation that nobody
+// asked for at that moment, such as a parked question or a failed schedule. Such
+// a notice is a record of the conversation, which couriers and everybody else
+// who watches draw.
+//
+// Follow one reply: follower.take → flush (on disk) → enqueue → pump → step →
+// send → sent.
 package delivery
 
 import (
@@ -41,6 +54,9 @@ func New(opts Options) (*Desk, error) {
 	}
 	return &Desk{opts}, nil
 }
+
+// Operator is where the operator reads; zero: in the log only.
+func (d *Desk) Operator() chat.Address { return d.opts.Operator }
 
 // Post puts text into a conversation; when it returns nil the text is on disk.
 // Posting the same text twice shows it twice.

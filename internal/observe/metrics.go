@@ -21,6 +21,9 @@ type Metrics struct {
 	cost     prometheus.Counter
 	requests *prometheus.CounterVec
 	reqTime  *prometheus.HistogramVec
+	arrived  *prometheus.HistogramVec
+	faults   *prometheus.CounterVec
+	lost     *prometheus.CounterVec
 }
 
 // turnBuckets span an instant answer to half an hour of tools, in seconds.
@@ -52,11 +55,20 @@ func NewMetrics(version string) *Metrics {
 		reqTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "iris_http_request_seconds", Help: "Time to answer a request; streams count until they close.", Buckets: turnBuckets},
 			[]string{"route"}),
+		arrived: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "iris_delivery_seconds", Help: "Time from what is shown on a platform, or the message that is answered, to its arrival there.", Buckets: turnBuckets},
+			[]string{"platform", "what"}),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "iris_delivery_faults_total", Help: "Calls of a platform that failed, by the reason."},
+			[]string{"platform", "fault"}),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "iris_delivery_lost_total", Help: "Messages that were given up."},
+			[]string{"platform", "what"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "iris_build_info", Help: "Always 1; the version is in the label.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
-	m.registry.MustRegister(m.turns, m.turnTime, m.running, m.refused, m.tokens, m.cost, m.requests, m.reqTime, build,
+	m.registry.MustRegister(m.turns, m.turnTime, m.running, m.refused, m.tokens, m.cost, m.requests, m.reqTime, m.arrived, m.faults, m.lost, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -96,6 +108,29 @@ func (m *Metrics) Used(t Tokens) {
 	if t.Cost > 0 {
 		m.cost.Add(t.Cost)
 	}
+}
+
+// Delivered counts what has arrived on a platform.
+func (m *Metrics) Delivered(platform, what string, took time.Duration) {
+	m.arrived.WithLabelValues(platform, what).Observe(took.Seconds())
+}
+
+// DeliveryFailed counts a failed call of a platform.
+func (m *Metrics) DeliveryFailed(platform, fault string) {
+	m.faults.WithLabelValues(platform, fault).Inc()
+}
+
+// DeliveryLost counts a message that was given up.
+func (m *Metrics) DeliveryLost(platform, what string) {
+	m.lost.WithLabelValues(platform, what).Inc()
+}
+
+// DeliveryOpen shows how many deliveries of a platform are under way. It may be
+// called once per platform.
+func (m *Metrics) DeliveryOpen(platform string, open func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "iris_delivery_open", Help: "Turns, messages and questions that are under way on a platform.",
+		ConstLabels: prometheus.Labels{"platform": platform}}, open))
 }
 
 // Request counts an answered HTTP request. route is the pattern and not the
