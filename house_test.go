@@ -55,6 +55,7 @@ var plan = []row{
 	{"internal/tool/bash", "commands", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit")},
 	{"internal/tool/agent", "asking a sub-agent", list("chat", "turn", "tool")},
 	{"internal/tool/file", "read, write, edit, attach", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit", "picture")},
+	{"internal/secret/veil", "redaction on every way out", list("chat", "turn", "runner", "llm", "tool", "approval/audit", "secret", "secret/redact")},
 	{"internal/transport", "contract: ways in and out, and the Inbox", list("chat", "turn")},
 	{"internal/bridge", "the words between Iris and her sub-agents", list("chat")},
 

@@ -46,7 +46,8 @@ var (
 
 // Serve runs the server until ctx ends, then stops it gracefully.
 func Serve(ctx context.Context, opts Options) error {
-	log, err := observe.NewLogger(observe.LogOptions{Out: opts.Err, Level: opts.Config.Log.Level, Format: opts.Config.Log.Format})
+	redactor := newRedactor(opts.Config)
+	log, err := observe.NewLogger(observe.LogOptions{Out: opts.Err, Level: opts.Config.Log.Level, Format: opts.Config.Log.Format, Wrap: redactor.Handler})
 	if err != nil {
 		return err
 	}
@@ -54,13 +55,19 @@ func Serve(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	redactor.Keep(token)
+	vault, err := openSecrets(opts.Config, redactor, log)
+	if err != nil {
+		return err
+	}
+	defer vault.close()
 	ln := opts.listener
 	if ln == nil {
 		if ln, err = listen(ctx, opts.Config.API.Host, opts.Config.API.Port, "IRIS_API_PORT"); err != nil {
 			return err
 		}
 	}
-	s := &server{opts: opts, log: log, token: token, url: baseURL(ln.Addr()), gate: newGate()}
+	s := &server{opts: opts, log: log, token: token, secrets: vault, url: baseURL(ln.Addr()), gate: newGate()}
 	group := lifetime.New(s.parts(ln)...)
 	s.gate.group.Store(group)
 	log.Info("starting", "version", opts.Version, "workspace", opts.Config.Workspace, "address", s.url)

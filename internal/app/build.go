@@ -158,7 +158,7 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 	if err := s.openFleet(h); err != nil {
 		return err
 	}
-	h.models, err = newModels(ctx, cfg, s.log)
+	h.models, err = newModels(ctx, cfg, s.secrets, s.log)
 	return err
 }
 
@@ -170,14 +170,14 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := tool.NewOutputs(tool.OutputsOptions{Workspace: cfg.Workspace})
+	outputs, err := tool.NewOutputs(tool.OutputsOptions{Workspace: cfg.Workspace, Redact: s.secrets.redact.Writer})
 	if err != nil {
 		return nil, err
 	}
 	dir := box.dir
 	environ := bash.Environ(s.opts.Environ, cfg.Bash.PassEnv...)
 	run, err := bash.New(bash.Options{
-		Sandbox: box.Sandbox, Judge: judge, Audit: h.audit, Outputs: outputs, Dir: dir,
+		Sandbox: box.Sandbox, Judge: judge, Audit: s.secrets.veil.Audit(h.audit), Outputs: outputs, Dir: dir,
 		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log, Hold: s.hold(h, environ, dir),
 		Env: func(r turn.Request) []string {
 			return append(environ[:len(environ):len(environ)],
@@ -188,7 +188,7 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 		return nil, err
 	}
 	files, err := file.New(file.Options{
-		Sandbox: box.Sandbox, Judge: judge, Audit: h.audit, Workspace: cfg.Workspace, Dir: dir,
+		Sandbox: box.Sandbox, Judge: judge, Audit: s.secrets.veil.Audit(h.audit), Workspace: cfg.Workspace, Dir: dir,
 		Pictures: pictures, PolicyOff: cfg.Bash.Policy == "off", Memory: guardMemory(skills),
 	})
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	if err != nil {
 		return nil, err
 	}
-	return append([]tool.Tool{run, ask}, files...), nil
+	return s.secrets.veil.Tools(append([]tool.Tool{run, ask}, files...)), nil
 }
 
 // guardMemory keeps the version before a write to a memory file, and refuses a
@@ -246,7 +246,8 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Engine, error) {
 	cfg := s.opts.Config
 	return engine.New(engine.Options{
-		Journal: h.journal, Archive: h.sessions, Runners: runners, Runner: h.subagents.Runner,
+		Journal: h.journal, Archive: h.sessions, Redact: s.secrets.veil.Record,
+		Runners: s.secrets.runners(runners), Runner: s.secrets.found(h.subagents.Runner),
 		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
 		Verbose:  s.verbose(h),
 		Answer:   answer(h), Settle: s.settle(h),

@@ -203,7 +203,13 @@ func advice(err error, otherwise string) (result, fix string) {
 
 func examineModel(ctx context.Context, cfg *config.Config) finding {
 	f := finding{what: "model"}
-	m, err := newModels(ctx, cfg, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	var m *models
+	vault, err := openSecrets(cfg, newRedactor(cfg), log)
+	if err == nil {
+		defer vault.close()
+		m, err = newModels(ctx, cfg, vault, log)
+	}
 	if err != nil {
 		f.bad = true
 		f.result, f.fix = advice(err, "set the key, or name another model with IRIS_PROVIDER and IRIS_MODEL")

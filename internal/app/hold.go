@@ -43,6 +43,10 @@ func mayApprove(approvers []string) func(chat.Address, chat.Person) bool {
 func (s *server) hold(h *house, environ []string, dir string) func(context.Context, tool.Call, string, policy.Verdict) bash.Answer {
 	return func(ctx context.Context, call tool.Call, command string, v policy.Verdict) bash.Answer {
 		r := call.Request
+		if s.secrets.redact.Found(command) {
+			// A question is kept and shown as it is.
+			return bash.Answer{Text: "Command held by bash policy: " + v.Reason + ". It was not run and nobody was asked, because it holds the value of a secret. Write $(get-secret NAME) in its place."}
+		}
 		held, err := h.approvals.Hold(approval.Request{
 			Conversation: r.Conversation, Command: command, Reason: v.Reason, Rule: v.Rule, Span: v.Span,
 			Dir: dir, Env: environ, Requester: r.Message.From, Turn: r.ID, Origin: r.Origin,

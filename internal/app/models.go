@@ -26,6 +26,7 @@ import (
 // models.json again when the file changes; a broken edit keeps what there was.
 type models struct {
 	cfg  *config.Config
+	keys *secrets
 	path string // of models.json
 	log  *slog.Logger
 	http *http.Client // of all models, so that a reload keeps the connections
@@ -41,10 +42,14 @@ type models struct {
 type stamp struct {
 	mod  time.Time
 	size int64
+	// keys is when a secret was last stored: it may be the key that was
+	// missing.
+	keys  time.Time
+	count int
 }
 
-func newModels(ctx context.Context, cfg *config.Config, log *slog.Logger) (*models, error) {
-	m := &models{cfg: cfg, path: filepath.Join(cfg.Workspace, "models.json"), log: log, http: llm.NewHTTPClient()}
+func newModels(ctx context.Context, cfg *config.Config, keys *secrets, log *slog.Logger) (*models, error) {
+	m := &models{cfg: cfg, keys: keys, path: filepath.Join(cfg.Workspace, "models.json"), log: log, http: llm.NewHTTPClient()}
 	provider, _ := m.chosen()
 	if provider == "" {
 		m.ollama = findOllama(ctx)
@@ -59,11 +64,12 @@ func newModels(ctx context.Context, cfg *config.Config, log *slog.Logger) (*mode
 func (m *models) close() { m.http.CloseIdleConnections() }
 
 func (m *models) look() stamp {
-	info, err := os.Stat(m.path)
-	if err != nil {
-		return stamp{}
+	var at stamp
+	at.keys, at.count = m.keys.stamp()
+	if info, err := os.Stat(m.path); err == nil {
+		at.mod, at.size = info.ModTime(), info.Size()
 	}
-	return stamp{info.ModTime(), info.Size()}
+	return at
 }
 
 // candidates returns the models in the order in which they are tried.
@@ -77,11 +83,11 @@ func (m *models) candidates(ctx context.Context) ([]llm.Model, error) {
 	m.stamp = now
 	list, err := m.build(ctx)
 	if err != nil {
-		m.log.Error("models.json has changed and cannot be used: the models stay as they are", "err", err)
+		m.log.Error("models.json or the keys have changed and cannot be used: the models stay as they are", "err", err)
 		return m.list, nil
 	}
 	m.list = list
-	m.log.Info("models.json was read again", "model", describe(list))
+	m.log.Info("models.json and the keys were read again", "model", describe(list))
 	return m.list, nil
 }
 
@@ -114,7 +120,7 @@ func (m *models) chosen() (provider, model string) {
 	}
 	for _, p := range []string{"anthropic", "openai"} {
 		for _, v := range []string{"_API_KEY", "_BASE_URL"} {
-			if _, ok := m.cfg.Lookup(strings.ToUpper(p) + v); ok {
+			if _, ok := m.keys.lookup(strings.ToUpper(p) + v); ok {
 				return p, m.cfg.Model.Name
 			}
 		}
@@ -143,7 +149,7 @@ func (m *models) build(ctx context.Context) ([]llm.Model, error) {
 	}
 	if provider == "" || provider == rehearsal.Name {
 		r, err := rehearsal.New(rehearsal.Options{})
-		return []llm.Model{r}, err
+		return m.keys.veil.Models([]llm.Model{r}), err
 	}
 	first, err := m.make(ctx, catalog, provider, name)
 	if err != nil {
@@ -158,13 +164,13 @@ func (m *models) build(ctx context.Context) ([]llm.Model, error) {
 		}
 		list = append(list, next)
 	}
-	return list, nil
+	return m.keys.veil.Models(list), nil
 }
 
 // redirect applies the <PROVIDER>_BASE_URL variables.
 func (m *models) redirect(c *llm.Catalog) (*llm.Catalog, error) {
 	for _, p := range c.Providers() {
-		url, ok := m.cfg.Lookup(strings.ToUpper(strings.ReplaceAll(p, "-", "_")) + "_BASE_URL")
+		url, ok := m.keys.lookup(strings.ToUpper(strings.ReplaceAll(p, "-", "_")) + "_BASE_URL")
 		if !ok {
 			continue
 		}
@@ -181,10 +187,11 @@ func (m *models) make(ctx context.Context, c *llm.Catalog, provider, name string
 	if err != nil {
 		return nil, err
 	}
-	key, err := llm.ResolveKey(ctx, provider, e, m.cfg.Lookup)
+	key, err := llm.ResolveKey(ctx, provider, e, m.keys.lookup)
 	if err != nil {
 		return nil, err
 	}
+	m.keys.redact.Keep(key)
 	switch e.API {
 	case llm.AnthropicMessages:
 		headers := make(map[string]string, len(e.Headers))

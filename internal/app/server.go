@@ -42,6 +42,8 @@ type server struct {
 	log   *slog.Logger
 	token secret.Value
 	url   string
+	// secrets is where they come from.
+	secrets *secrets
 
 	gate    *gate
 	metrics *observe.Metrics

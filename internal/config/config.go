@@ -28,6 +28,9 @@ type Config struct {
 	// Approvers may answer questions about held commands.
 	Approvers []string `toml:"approvers" env:"IRIS_APPROVERS" default:"whoever may talk to Iris there" help:"ids of the people who may approve held commands; web is the page, api the operator's token"`
 
+	// BaseDomain is where people reach the page from outside.
+	BaseDomain string `toml:"base_domain" env:"IRIS_BASE_DOMAIN" default:"none" help:"public domain of the page, for links that Iris gives to people"`
+
 	API       API       `toml:"api"`
 	Web       Web       `toml:"web"`
 	Model     Model     `toml:"model"`
@@ -42,6 +45,8 @@ type Config struct {
 	Delivery  Delivery  `toml:"delivery"`
 	Agents    Agents    `toml:"agents"`
 	Bridge    Bridge    `toml:"bridge"`
+	Secrets   Secrets   `toml:"secrets"`
+	Broker    Broker    `toml:"broker"`
 
 	// File is the configuration file that was read, empty if none.
 	File string `toml:"-"`

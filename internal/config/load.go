@@ -186,7 +186,7 @@ func (c *Config) readFile(src Source, environ map[string]string) (warnings []str
 		key := unknown[0].String()
 		return nil, fmt.Errorf("%s: there is no setting %q; the nearest is %q", path, key, Nearest(key, fileKeys()))
 	}
-	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero() || !c.Bridge.Token.IsZero()) {
+	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero() || !c.Bridge.Token.IsZero() || !c.Secrets.BrokerToken.IsZero()) {
 		warnings = append(warnings, fmt.Sprintf("%s holds a secret and can be read by other users (mode %04o): chmod 600 it", path, info.Mode().Perm()))
 	}
 	c.File = path
@@ -294,6 +294,7 @@ func (c *Config) fill(src Source) {
 	def(&c.Isolation.FileMiB, 4096)
 	def(&c.Isolation.TmpMiB, 512)
 	def(&c.Isolation.DiskMiB, 512)
+	c.fillSecrets(src)
 	def(&c.Log.Level, "info")
 	def(&c.Log.Format, "text")
 	def(&c.Journal.MaxAge, 168)

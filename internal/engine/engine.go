@@ -73,6 +73,10 @@ type Options struct {
 	// quick. Nil: words answer nothing.
 	Settle func(conv chat.Address, s transport.Submission) *Settlement
 
+	// Redact returns what the journal may keep of a record, without changing
+	// what it was given. It must be quick. Nil: everything.
+	Redact func(turn.Record) turn.Record
+
 	// MaxWaiting is how many turns may wait in a lane besides the running one:
 	// 5.
 	MaxWaiting int

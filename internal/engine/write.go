@@ -20,6 +20,9 @@ import (
 // conversation. When write returns nil the record is in the kernel. A full disk
 // is no broken journal: nothing was written, and the caller may try again.
 func (e *Engine) write(l *lane, entry journal.Entry, rec turn.Record, project bool, then func(seq int64)) (int64, error) {
+	if e.opts.Redact != nil {
+		rec = e.opts.Redact(rec)
+	}
 	data, err := json.Marshal(rec)
 	if err != nil {
 		return 0, fmt.Errorf("encode a record of %s: %w", l.conv, err)

@@ -14,6 +14,9 @@ type LogOptions struct {
 	Out io.Writer
 	// Level is debug, info, warn or error; Format text or json.
 	Level, Format string
+	// Wrap, if not nil, returns what records go through before they are
+	// written.
+	Wrap func(slog.Handler) slog.Handler
 }
 
 // NewLogger returns a logger that writes one line per record to Out.
@@ -22,12 +25,15 @@ func NewLogger(opts LogOptions) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(opts.Level)); err != nil {
 		return nil, fmt.Errorf("log level %q: %w", opts.Level, err)
 	}
+	if opts.Wrap == nil {
+		opts.Wrap = func(h slog.Handler) slog.Handler { return h }
+	}
 	h := &slog.HandlerOptions{Level: level}
 	if opts.Format == "json" {
-		return slog.New(slog.NewJSONHandler(opts.Out, h)), nil
+		return slog.New(opts.Wrap(slog.NewJSONHandler(opts.Out, h))), nil
 	}
 	h.ReplaceAttr = shortTime
-	return slog.New(slog.NewTextHandler(opts.Out, h)), nil
+	return slog.New(opts.Wrap(slog.NewTextHandler(opts.Out, h))), nil
 }
 
 // shortTime keeps the text log readable: the date is on every journald line

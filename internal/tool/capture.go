@@ -16,20 +16,24 @@ type Capture struct {
 	outputs  *Outputs
 	conv     chat.Address
 	out, err stream
+	// What is written comes in here and leaves for out and err without what
+	// must not be kept.
+	ways [2]io.WriteCloser
 }
 
 // Capture begins to take an output. Close it.
 func (o *Outputs) Capture(conv chat.Address) *Capture {
 	c := &Capture{outputs: o, conv: conv}
 	c.out.capture, c.err.capture = c, c
+	c.ways = [2]io.WriteCloser{o.opts.Redact(&c.out), o.opts.Redact(&c.err)}
 	return c
 }
 
 // Stdout takes the standard output. Writes never fail.
-func (c *Capture) Stdout() io.Writer { return &c.out }
+func (c *Capture) Stdout() io.Writer { return c.ways[0] }
 
 // Stderr takes the standard error. Writes never fail.
-func (c *Capture) Stderr() io.Writer { return &c.err }
+func (c *Capture) Stderr() io.Writer { return c.ways[1] }
 
 // Close removes what is half-written. It may be called again.
 func (c *Capture) Close() {
@@ -44,6 +48,9 @@ func (c *Capture) Close() {
 // within the limits, with a notice that names a file when something was left
 // out, and empty if there was no output. Call it once.
 func (c *Capture) Text() string {
+	for _, w := range c.ways {
+		_ = w.Close() // passes on to a stream, which takes everything
+	}
 	text := c.joined()
 	dropped := c.out.dropped() + c.err.dropped()
 	cut := Tail(text, MaxLines, MaxBytes)

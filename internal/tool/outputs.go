@@ -30,6 +30,9 @@ type OutputsOptions struct {
 	// Path translates a path of the host to what the model's tools call it.
 	// nil leaves it as it is.
 	Path func(host string) string
+	// Redact returns a writer that passes on to w what may be kept and shown of
+	// an output; Close passes on the rest. nil passes on everything.
+	Redact func(w io.Writer) io.WriteCloser
 }
 
 // Outputs keeps the whole of what a result shows only in part, as
@@ -51,11 +54,20 @@ func NewOutputs(opts OutputsOptions) (*Outputs, error) {
 	if opts.Keep <= 0 {
 		opts.Keep = 24 * time.Hour
 	}
+	if opts.Redact == nil {
+		opts.Redact = func(w io.Writer) io.WriteCloser { return whole{w} }
+	}
 	if opts.Path == nil {
 		opts.Path = func(host string) string { return host }
 	}
 	return &Outputs{opts}, nil
 }
+
+// whole passes on everything.
+type whole struct{ io.Writer }
+
+// Close does nothing.
+func (whole) Close() error { return nil }
 
 // Fit returns a text as it is if it keeps to the limits, and else its end (or
 // a summary, if it is JSON) and a notice that names the file with all of it.
