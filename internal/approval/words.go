@@ -2,6 +2,7 @@ package approval
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -16,10 +17,10 @@ import (
 func Affirms(text string) (yes, no bool) {
 	tokens, ok := tokenize(text)
 	words := tokens
-	rest, affirms := cut(words, affirmations)
-	for !affirms && !refuses(words) && len(words) > 0 && opening[words[0]] {
+	rest, affirms := cut(words, affirmations())
+	for !affirms && !refuses(words) && len(words) > 0 && opening()[words[0]] {
 		words = words[1:]
-		rest, affirms = cut(words, affirmations)
+		rest, affirms = cut(words, affirmations())
 	}
 	switch {
 	case len(words) == 0:
@@ -42,9 +43,9 @@ func Affirms(text string) (yes, no bool) {
 // known reports whether words say nothing beyond a yes.
 func known(words []string) bool {
 	for len(words) > 0 {
-		if rest, ok := cut(words, affirmations); ok {
+		if rest, ok := cut(words, affirmations()); ok {
 			words = rest
-		} else if rest, ok := cut(words, fillers); ok {
+		} else if rest, ok := cut(words, fillers()); ok {
 			words = rest
 		} else {
 			return false
@@ -56,14 +57,14 @@ func known(words []string) bool {
 // scan looks for what spoils a yes: a refusal that is not asked for, a question.
 func scan(words []string) (refused, asks bool) {
 	for i := 0; i < len(words); i++ {
-		if _, ok := cut(words[i:], neither); ok {
+		if _, ok := cut(words[i:], neither()); ok {
 			return false, true
 		}
 		switch {
 		case words[i] == "?":
 			// "sure? no" is a no; "no?" is none.
 			refused, asks = false, true
-		case negations[words[i]]:
+		case negations()[words[i]]:
 			refused = true
 		}
 	}
@@ -72,10 +73,10 @@ func scan(words []string) (refused, asks bool) {
 
 // refuses reports whether words begin with a refusal.
 func refuses(words []string) bool {
-	if _, ok := cut(words, neither); ok {
+	if _, ok := cut(words, neither()); ok {
 		return false
 	}
-	_, ok := cut(words, refusals)
+	_, ok := cut(words, refusals())
 	return ok
 }
 
@@ -133,13 +134,15 @@ func tokenize(text string) (words []string, ok bool) {
 // joiner reports runes that only change how the emoji before them looks.
 func joiner(r rune) bool { return r == '\ufe0f' || r >= '\U0001F3FB' && r <= '\U0001F3FF' }
 
-// set makes a set of phrases.
-func set(phrases string) map[string]bool {
-	m := map[string]bool{}
-	for p := range strings.SplitSeq(phrases, "|") {
-		m[strings.Join(strings.Fields(p), " ")] = true
-	}
-	return m
+// set makes a set of phrases when it is first asked for.
+func set(phrases string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		m := map[string]bool{}
+		for p := range strings.SplitSeq(phrases, "|") {
+			m[strings.Join(strings.Fields(p), " ")] = true
+		}
+		return m
+	})
 }
 
 var (

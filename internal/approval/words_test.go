@@ -391,7 +391,7 @@ func TestNothingUnknownIsConsent(t *testing.T) {
 }
 
 func TestPhrasesFit(t *testing.T) {
-	for _, m := range []map[string]bool{affirmations, fillers, refusals, neither} {
+	for _, m := range []map[string]bool{affirmations(), fillers(), refusals(), neither()} {
 		for p := range m {
 			if n := len(strings.Fields(p)); n > maxPhrase {
 				t.Errorf("%q has %d words, more than %d", p, n, maxPhrase)

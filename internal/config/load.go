@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 	"github.com/caarlos0/env/v11"
@@ -107,7 +108,9 @@ func addDotEnv(environ map[string]string, path string) (warnings []string, err e
 const maxCredential = 64 << 10
 
 // credential is the name of a credential that stands for a variable.
-var credential = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+var credential = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+})
 
 // addCredentials adds what the service manager gives the process in files of
 // their own (LoadCredential= of systemd): a file called as a variable is that
@@ -122,7 +125,7 @@ func addCredentials(environ map[string]string, dir string) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if _, set := environ[name]; set || !credential.MatchString(name) || !forUs(name) {
+		if _, set := environ[name]; set || !credential().MatchString(name) || !forUs(name) {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, name))

@@ -100,12 +100,14 @@ func Open(opts Options) (*Registry, error) {
 }
 
 // agentName is what a mention can name, a unit and a container can be called.
-var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
+var agentName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
+})
 
 // CheckName says whether a name can be an agent's: letters, digits, "_" and "-",
 // at most 40, the first a letter or digit.
 func CheckName(name string) error {
-	if !agentName.MatchString(name) {
+	if !agentName().MatchString(name) {
 		if len(name) > 40 {
 			name = name[:40] + "…"
 		}
@@ -168,13 +170,15 @@ func (r *Registry) Allows(agent, secretName string) bool {
 // Allows reports whether the allow-list names a secret, in the spelling with
 // hyphens or the one with underscores.
 func (a Agent) Allows(secretName string) bool {
-	return secretWord.MatchString(secretName) && slices.ContainsFunc(a.Secrets, func(s string) bool {
+	return secretWord().MatchString(secretName) && slices.ContainsFunc(a.Secrets, func(s string) bool {
 		return variant(s) == variant(secretName)
 	})
 }
 
 // secretWord is what the name of a secret can be.
-var secretWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+var secretWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+})
 
 // variant is what the spellings of a secret's name have in common.
 func variant(name string) string { return strings.ReplaceAll(name, "-", "_") }

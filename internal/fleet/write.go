@@ -98,7 +98,7 @@ func (r *Registry) tidy(a Agent) (Agent, error) {
 		}
 	}
 	for _, s := range a.Secrets {
-		if !secretWord.MatchString(s) {
+		if !secretWord().MatchString(s) {
 			return a, fmt.Errorf("%q cannot be the name of a secret", s)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/iris-operator/iris/internal/fleet"
@@ -54,7 +55,9 @@ func (s Spec) Events() string { return filepath.Join(s.Home, "events") }
 func (s Spec) LogFile() string { return filepath.Join(s.Home, s.Name+".log") }
 
 // variable is the name of an environment variable.
-var variable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+})
 
 // ChatTokens are the variables that connect to a chat platform. An agent never
 // gets those of its parent: two programs on one bot lose each other's messages.
@@ -73,7 +76,7 @@ func (s Spec) Check() error {
 		return fmt.Errorf("the bridge's port %d leaves no port for the API above it", s.Bridge)
 	}
 	for name, v := range s.Env {
-		if !variable.MatchString(name) || strings.ContainsRune(v, 0) {
+		if !variable().MatchString(name) || strings.ContainsRune(v, 0) {
 			return fmt.Errorf("%q cannot be a variable", name)
 		}
 		if slices.Contains(ChatTokens, name) && v != "" {
@@ -81,7 +84,7 @@ func (s Spec) Check() error {
 		}
 	}
 	for name := range s.Secrets {
-		if !variable.MatchString(name) {
+		if !variable().MatchString(name) {
 			return fmt.Errorf("%q cannot be a variable", name)
 		}
 		if slices.Contains(ChatTokens, name) {

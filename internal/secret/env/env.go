@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/iris-operator/iris/internal/secret"
 )
@@ -37,7 +38,9 @@ func Sensitive(extra ...string) []string {
 }
 
 // extraName is what a further variable may be called.
-var extraName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+var extraName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+})
 
 // ParseExtra reads meta/secrets-config.json: {"extraSensitiveEnvVars": […]}. An
 // error says what is wrong; no name counts then.
@@ -49,7 +52,7 @@ func ParseExtra(data []byte) ([]string, error) {
 		return nil, fmt.Errorf("it is not {\"extraSensitiveEnvVars\": [names]}: %w", err)
 	}
 	for _, name := range c.Extra {
-		if !extraName.MatchString(name) {
+		if !extraName().MatchString(name) {
 			return nil, fmt.Errorf("%.80q is not the name of a variable (A-Z, 0-9 and _)", name)
 		}
 	}

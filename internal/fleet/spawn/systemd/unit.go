@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A unitText is the text of a unit file while it is put together. Its methods are
@@ -17,7 +18,9 @@ type unitText struct {
 }
 
 // setting is what the name of a directive looks like.
-var setting = regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
+var setting = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
+})
 
 // forbidden are directives that would let in what the unit does not say.
 var forbidden = map[string]bool{"EnvironmentFile": true, "PassEnvironment": true}
@@ -42,7 +45,7 @@ func (u *unitText) line(key, value string) {
 	switch {
 	case forbidden[key]:
 		u.fail("%s= is not for the unit of an agent", key)
-	case !setting.MatchString(key):
+	case !setting().MatchString(key):
 		u.fail("%q is no directive", key)
 	case strings.ContainsFunc(value, control) || strings.HasSuffix(value, `\`):
 		u.fail("the value of %s= cannot be written into a unit", key)
