@@ -112,6 +112,9 @@ func (a *Agent) Call(ctx context.Context, call tool.Call) tool.Result {
 		}
 		defer free()
 	}
+	if ctx.Err() != nil {
+		return tool.Fail("the call was aborted before the agent was asked")
+	}
 	reply, err := a.opts.Ask(ctx, q, func(text string) {
 		// People see the agent at work; a turn that is over needs no progress.
 		_ = call.Emit(turn.Event{Kind: turn.Status, Label: "@" + name + ": " + text})
