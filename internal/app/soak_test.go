@@ -15,3 +15,10 @@ func TestSoakKill(t *testing.T) {
 		})
 	}
 }
+
+// The chaos on the bridge at its whole count: 300 requests for each of two seeds.
+func TestSoakBridge(t *testing.T) {
+	for seed := uint64(1); seed <= 2; seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { bridgeChaos(t, seed, 50, 6) })
+	}
+}
