@@ -32,6 +32,7 @@ var plan = []row{
 	{"internal/observe", "metrics and logs", list("secret")},
 
 	{"internal/fleet", "agents.json: who the sub-agents are", list("secret")},
+	{"internal/fleet/health", "whether agents answer", list("fleet")},
 	{"internal/dockerapi", "a Docker engine behind its socket", nil},
 	{"internal/fleet/spawn", "contract: how agents come to live", list("fleet", "secret")},
 	{"internal/fleet/spawn/...", "the drivers that create agents", list("fleet", "fleet/spawn", "secret", "dockerapi", "microvm")},

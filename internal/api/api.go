@@ -66,8 +66,11 @@ type Options struct {
 	// Agent returns the name of the agent a token belongs to. It compares in
 	// constant time and reads the registry anew each time. nil: no agents.
 	Agent func(token string) (name string, ok bool)
-	// Agents lists the agents by name and description. nil: none.
+	// Agents lists the agents. nil: none.
 	Agents func() []Agent
+	// Status is what the process tells the operator, and a sub-agent its parent,
+	// of itself. nil: nothing.
+	Status func() any
 	// Runners lists who may answer a session. nil or an empty list: names are
 	// not checked here.
 	Runners func() []string
@@ -147,6 +150,8 @@ type Records interface {
 type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	// Health is how it is, as far as somebody looks. nil: nobody does.
+	Health any `json:"health,omitempty"`
 }
 
 // A Check is one condition of readiness.

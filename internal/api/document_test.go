@@ -238,7 +238,7 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "GET", "/page/threads/t/history", "")
 	h.want(200, "POST", "/approvals/"+ask.ID, `{"answer":"no"}`)
 	h.until("answer answered", func() bool { return len(h.engine.Conversations()) == 0 })
-	for _, path := range []string{"/health", "/readyz", "/openapi.json", "/mcp/status", "/agents", "/channels", "/sessions", base, base + "/history", "/page/threads",
+	for _, path := range []string{"/health", "/readyz", "/openapi.json", "/mcp/status", "/agents", "/status", "/channels", "/sessions", base, base + "/history", "/page/threads",
 		"/page/threads/t/history", "/page/threads/SESSION-" + id + "/history", "/page/status?thread=t", "/files/" + strings.Replace(local, "/attachments", "", 1)} {
 		h.want(200, "GET", path, "")
 	}

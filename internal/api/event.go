@@ -188,6 +188,16 @@ func (s *Server) mcpStatus(w http.ResponseWriter, r *http.Request, _ caller) err
 	return nil
 }
 
+// status is what a parent asks of its agents.
+func (s *Server) status(w http.ResponseWriter, _ *http.Request, _ caller) error {
+	var out any = map[string]any{}
+	if s.opts.Status != nil {
+		out = s.opts.Status()
+	}
+	answer(w, http.StatusOK, out)
+	return nil
+}
+
 func (s *Server) agents(w http.ResponseWriter, _ *http.Request, _ caller) error {
 	var all []Agent
 	if s.opts.Agents != nil {

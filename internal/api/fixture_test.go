@@ -194,7 +194,7 @@ func openIn(t testing.TB, dir string, change func(*Options)) *house {
 		Agent: func(token string) (string, bool) {
 			return "billing", secret.New("agent-token").Equal(token)
 		},
-		Agents:  func() []Agent { return []Agent{{"billing", "invoices"}} },
+		Agents:  func() []Agent { return []Agent{{Name: "billing", Description: "invoices"}} },
 		Runners: func() []string { return []string{"native", "billing"} },
 	}
 	if change != nil {

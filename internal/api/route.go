@@ -31,6 +31,7 @@ func (s *Server) table() []row {
 		{"GET", "/openapi.json", open, s.document},
 		{"GET", "/mcp/status", operator, s.mcpStatus},
 		{"GET", "/agents", operator | page, s.agents},
+		{"GET", "/status", operator, s.status},
 		{"GET", "/channels", operator, s.channels},
 		{"GET", "/approvals", operator | page, s.approvals},
 		{"POST", "/approvals/{id}", operator | page, s.approve},

@@ -14,6 +14,7 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/fleet"
+	"github.com/iris-operator/iris/internal/fleet/health"
 	journalfile "github.com/iris-operator/iris/internal/journal/file"
 	"github.com/iris-operator/iris/internal/lease"
 	"github.com/iris-operator/iris/internal/llm"
@@ -45,6 +46,7 @@ type stores struct {
 	models    *models
 	box       *box
 	fleet     *fleet.Registry
+	monitor   *health.Monitor
 }
 
 // prepare makes a directory a workspace of this version.
@@ -253,7 +255,7 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 		Answer:   answer(h), Settle: s.settle(h),
 		MaxAge: cfg.Turns.MaxAge.Duration(), Grace: cfg.Turns.Grace.Duration(),
 		Hooks: engine.Hooks{
-			TurnStarted: func(engine.TurnInfo) { s.metrics.TurnStarted() },
+			TurnStarted: s.turnStarted,
 			TurnEnded:   s.turnEnded,
 			Cleared:     h.approvals.Withdraw,
 		},
@@ -273,6 +275,11 @@ func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 	return snap
 }
 
+func (s *server) turnStarted(t engine.TurnInfo) {
+	s.metrics.TurnStarted()
+	s.ledger.begin(t)
+}
+
 func (s *server) turnEnded(t engine.TurnInfo) {
 	outcome := string(t.Code)
 	switch {
@@ -283,6 +290,7 @@ func (s *server) turnEnded(t engine.TurnInfo) {
 		outcome = string(turn.Final)
 	}
 	s.metrics.TurnEnded(t.Runner, outcome, t.Waited+t.Ran)
+	s.ledger.end(t, outcome)
 	if u := t.Usage; u != nil {
 		s.metrics.Used(observe.Tokens{Provider: u.Provider, Model: u.Model, Input: u.Input, Output: u.Output,
 			CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Cost: u.Cost})
@@ -326,7 +334,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 			m := h.models.first()
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
 		},
-		Agent: h.agentOf, Agents: h.agents,
+		Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) },
 		Observe: s.metrics.Request,
 	})
 	if err != nil {

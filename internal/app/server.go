@@ -47,6 +47,7 @@ type server struct {
 
 	gate    *gate
 	metrics *observe.Metrics
+	ledger  *ledger
 	house   *house
 }
 
@@ -69,6 +70,7 @@ type house struct {
 // listener first, so that the process is alive at once and is the last to go.
 func (s *server) parts(ln net.Listener) []lifetime.Part {
 	s.metrics = observe.NewMetrics(s.opts.Version)
+	s.ledger = newLedger()
 	cfg := s.opts.Config
 	parts := []lifetime.Part{
 		{Name: "listener", Serve: s.serveHTTP(ln, s.gate)},
@@ -88,6 +90,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 		{Name: "routes", Serve: s.serveRoutes},
 		s.platformsPart(),
 		{Name: "archive", Serve: s.serveArchive},
+		{Name: "fleet", Serve: s.serveFleet},
 	}
 	if cfg.Web.Port != 0 {
 		parts = append(parts, lifetime.Part{Name: "page listener", Serve: s.servePage})

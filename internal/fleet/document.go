@@ -158,7 +158,7 @@ func entry(name string, raw json.RawMessage) (Agent, error) {
 	for _, f := range []struct {
 		key string
 		to  any
-	}{{"bridge_url", &a.BridgeURL}, {"description", &a.Description}, {"secrets", &a.Secrets}, {"token", &token}} {
+	}{{"bridge_url", &a.BridgeURL}, {"description", &a.Description}, {"secrets", &a.Secrets}, {"token", &token}, {"mode", &a.Mode}} {
 		v, ok := fields.get(f.key)
 		if !ok {
 			continue
@@ -190,6 +190,7 @@ func (d *document) put(a Agent) error {
 		{"description", a.Description, a.Description == ""},
 		{"secrets", a.Secrets, len(a.Secrets) == 0},
 		{"token", a.Token.Reveal(), a.Token.IsZero()},
+		{"mode", a.Mode, a.Mode == ""},
 	} {
 		if f.skip {
 			continue

@@ -47,6 +47,8 @@ type Agent struct {
 	Secrets []string
 	// Token is what it proves itself with. Zero: it has no identity of its own.
 	Token secret.Value
+	// Mode is how it was spawned: service, docker. Empty: it was not.
+	Mode string
 }
 
 // Errors that callers test for.

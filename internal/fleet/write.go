@@ -136,6 +136,9 @@ func (r *Registry) update(change func(doc *document, all []Agent) error) error {
 	} else if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
 	unlock, err := lock(path + ".lock")
 	if err != nil {
 		return err

@@ -130,11 +130,11 @@ func TestRegisterMergesIntoOneEntry(t *testing.T) {
 	if diff := cmp.Diff(want, read(t, path)); diff != "" {
 		t.Error(diff)
 	}
-	if err := r.Register(Agent{Name: "ops", Secrets: []string{"B", "C"}, Token: secret.New("new")}); err != nil {
+	if err := r.Register(Agent{Name: "ops", Secrets: []string{"B", "C"}, Token: secret.New("new"), Mode: "docker"}); err != nil {
 		t.Fatal(err)
 	}
 	a, _ := r.Get("ops")
-	if diff := cmp.Diff(Agent{"ops", "http://127.0.0.1:4300", `a <b> & "c" second line`, []string{"B", "C"}, secret.New("new")}, a, equal); diff != "" {
+	if diff := cmp.Diff(Agent{"ops", "http://127.0.0.1:4300", `a <b> & "c" second line`, []string{"B", "C"}, secret.New("new"), "docker"}, a, equal); diff != "" {
 		t.Error(diff)
 	}
 	was, err := r.Remove("ops")
@@ -240,12 +240,16 @@ func TestModeOwnerAndLinkStay(t *testing.T) {
 }
 
 func TestNothingIsWrittenWhereNothingCanBe(t *testing.T) {
-	r, err := Open(Options{Path: filepath.Join(t.TempDir(), "missing", FileName)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Register(Agent{Name: "a"}); err == nil {
-		t.Error("Register into a missing directory: no error")
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "file"), "")
+	for path, works := range map[string]bool{"missing/": true, "file/": false} {
+		r, err := Open(Options{Path: filepath.Join(dir, path, FileName)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Register(Agent{Name: "a"}); (err == nil) != works {
+			t.Errorf("Register in %s = %v", path, err)
+		}
 	}
 }
 
