@@ -129,10 +129,16 @@ func (f *Fake) Render(v transport.View) []transport.Body {
 		for cut < len(text) && text[cut]&0xc0 == 0x80 {
 			cut--
 		}
+		if i := strings.LastIndexByte(text[:cut], ' '); cut < len(text) && i > 0 {
+			cut = i + 1
+		}
 		bodies = append(bodies, transport.Body{Text: text[:cut], Source: text[:cut], Format: format})
 		text = text[cut:]
 	}
 	last := &bodies[len(bodies)-1]
+	if strings.TrimSpace(last.Text) == "" && v.Note == "" {
+		last.Text = "(empty)"
+	}
 	if v.Note != "" {
 		last.Note = v.Note
 		last.Text = strings.TrimPrefix(last.Text+"\n", "\n") + "_" + v.Note + "_"
@@ -255,6 +261,9 @@ func (f *Fake) Find(ctx context.Context, p transport.Place, m transport.Mark, _ 
 
 // call does what every call has in common.
 func (f *Fake) call(ctx context.Context, c Call, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	var fate Fate
 	if f.opts.Fault != nil {
 		fate = f.opts.Fault(c)
