@@ -77,6 +77,13 @@ type Options struct {
 	// Approvals lists the commands that wait for a person; *approval.Book does.
 	// Answers go to the Engine. nil: none wait.
 	Approvals Approvals
+	// Secrets are where secrets come from and go to. nil: there is no place.
+	Secrets secret.Source
+	// Allowed says whether a secret is on the list of an agent, whichever way
+	// its name is spelled. nil: no agent gets any.
+	Allowed func(agent, name string) bool
+	// Drops makes links for handing secrets over. nil: there are none.
+	Drops Drops
 	// MCP is the answer of GET /mcp/status. nil: no servers.
 	MCP func(ctx context.Context) (any, error)
 	// Post puts a text into a chat channel and returns the thread it started.

@@ -200,6 +200,7 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h := openHouse(t, func(o *Options) {
 		o.Engine, o.Approvals = answering{o.Engine.(*engine.Engine), book}, book
 		o.Post = func(context.Context, string, string) (string, error) { return "1.2", nil }
+		withSecrets(vault(t), &drops{})(o)
 		o.Ready = func(context.Context) []Check { return []Check{{Name: "journal", OK: true}} }
 		o.About = func() About { return About{Version: "1", Model: "m"} }
 	})
@@ -228,6 +229,18 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "POST", base+"/reset", "")
 	h.want(200, "POST", base+"/compact", "")
 	h.want(200, "POST", "/event", `{"channelId":"WEBUI-t","text":"work"}`)
+	for _, at := range []string{"/secret/", "/secrets/"} {
+		h.want(200, "PUT", at+"NEW-KEY", `{"value":"new-value"}`)
+		h.want(200, "GET", at+"NEW-KEY", "")
+		h.want(200, "DELETE", at+"NEW-KEY", "")
+		h.want(404, "GET", at+"NEW-KEY", "")
+		h.want(400, "PUT", at+"NEW-KEY", `{}`)
+		h.want(403, "GET", at+"PROXY-KEY", "")
+	}
+	h.want(200, "GET", "/secrets", "")
+	h.want(200, "GET", "/meta/PROXY-KEY", "")
+	h.want(200, "POST", "/secret-drops", `{"name":"A"}`)
+	h.want(429, "POST", "/secret-drops", `{"name":"MANY"}`)
 	h.want(200, "POST", "/escalate", `{"agent":"billing","issue":"x"}`)
 	h.want(201, "POST", "/sessions/open", `{"channel":"C1","text":"hi"}`)
 	h.want(200, "POST", "/sessions/email-inbound", `{"from":"a@b.c","text":"x"}`)

@@ -78,6 +78,9 @@ func (s *Server) problemOf(err error) *problem {
 	case errors.Is(err, session.ErrTooLarge):
 		return &problem{Status: http.StatusRequestEntityTooLarge, Text: err.Error()}
 	}
+	if p := secretProblem(err); p != nil {
+		return p
+	}
 	return &problem{Status: http.StatusInternalServerError, Text: "internal server error", err: err}
 }
 

@@ -38,6 +38,16 @@ func (s *Server) table() []row {
 		{"POST", "/event", everyone, s.event},
 		{"POST", "/escalate", everyone, s.escalate},
 
+		{"GET", "/secrets", operator, s.secretList},
+		{"GET", "/secrets/{name}", everyone, s.secretGet},
+		{"GET", "/secret/{name}", everyone, s.secretGet},
+		{"GET", "/meta/{name}", everyone, s.secretMeta},
+		{"PUT", "/secrets/{name}", operator | turnToken, s.secretPut},
+		{"PUT", "/secret/{name}", operator | turnToken, s.secretPut},
+		{"DELETE", "/secrets/{name}", operator, s.secretDelete},
+		{"DELETE", "/secret/{name}", operator, s.secretDelete},
+		{"POST", "/secret-drops", operator | turnToken, s.secretDrop},
+
 		{"POST", "/sessions", operator, s.sessionCreate},
 		{"GET", "/sessions", operator, s.sessionList},
 		{"POST", "/sessions/open", operator, s.sessionOpen},

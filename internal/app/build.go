@@ -326,6 +326,9 @@ func (s *server) verbose(h *house) func(context.Context, chat.Address, string) (
 // ways builds the API and the page.
 func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 	cfg := s.opts.Config
+	if err := s.openDrops(h); err != nil {
+		return err
+	}
 	h.api, err = api.New(api.Options{
 		Engine: h.engine, Sessions: h.sessions, Journal: h.journal, Token: s.token, Tokens: tokens,
 		Approvals: h.approvals, Files: h.sessions, Timeout: cfg.API.Timeout.Duration(), Logger: s.log,
@@ -335,6 +338,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
 		},
 		Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) },
+		Secrets: s.secrets.source, Allowed: h.fleet.Allows, Drops: h.drops,
 		Observe: s.metrics.Request,
 	})
 	if err != nil {

@@ -232,3 +232,14 @@ func (s *secrets) found(find func(name string) (runner.Runner, bool)) func(strin
 		return s.veil.Runner(r, s.refresh), true
 	}
 }
+
+// writable says why nothing can be stored, nil if it can.
+func (s *secrets) writable() error {
+	switch {
+	case s.cfg.Secrets.BrokerURL != "":
+		return nil // the broker says
+	case s.store == nil:
+		return secret.ErrReadOnly
+	}
+	return s.store.Check()
+}

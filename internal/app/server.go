@@ -62,6 +62,7 @@ type house struct {
 	bridge    *bridge.Server
 	api       *api.Server
 	site      *web.Site
+	drops     *drops
 	posts     posts
 	stores
 }
@@ -198,7 +199,7 @@ func (s *server) serveEngine(ctx context.Context, ready func()) error {
 // serveRoutes opens the gate.
 func (s *server) serveRoutes(ctx context.Context, ready func()) error {
 	h := s.house
-	s.gate.open(s.routes(h.api.Handler(h.site)))
+	s.gate.open(s.routes(h.drops.before(h.api.Handler(h.site))))
 	ready()
 	s.greet()
 	if s.opts.started != nil {
@@ -248,7 +249,7 @@ func (s *server) servePage(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
-	return s.serveHTTP(ln, s.house.site)(ctx, ready)
+	return s.serveHTTP(ln, s.house.drops.before(s.house.site))(ctx, ready)
 }
 
 // greet tells the person at the terminal where to go.
