@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -43,11 +44,33 @@ func parseStat(line []byte) (s stat, ok bool) {
 }
 
 func readStat(pid int) (stat, bool) {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	line, err := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return stat{}, false
 	}
 	return parseStat(line)
+}
+
+// readProc reads a small file of /proc. os.ReadFile makes a dozen system calls
+// of it, and there are many of these files.
+func readProc(name string) ([]byte, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var data []byte
+	for {
+		data = slices.Grow(data, 1<<10)
+		n, err := unix.Read(fd, data[len(data):cap(data)])
+		if err == unix.EINTR {
+			continue
+		}
+		if n <= 0 {
+			return data, err
+		}
+		data = data[:len(data)+n]
+	}
 }
 
 // scan reads the process table.
@@ -77,11 +100,17 @@ func numbers(dir string) (list []int) {
 	return list
 }
 
+// childless reports whether this process has no child at all, orphans that came
+// to it and the dead included.
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil) == unix.ECHILD
+}
+
 // ownChildren lists the children of this process, orphans that came to it
 // included. ok is false where the kernel does not keep such lists.
 func ownChildren() (pids []int, ok bool) {
 	for _, tid := range numbers("/proc/self/task") {
-		list, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(tid) + "/children")
+		list, err := readProc("/proc/self/task/" + strconv.Itoa(tid) + "/children")
 		if err != nil {
 			continue // the thread has ended, or there are no lists at all
 		}

@@ -18,13 +18,14 @@ const killTime = 3 * time.Second
 func (t *Tree) Left() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.adopt {
+	if t.adopt && t.ended() {
+		// Whatever the program left behind hangs on an orphan, and an orphan
+		// would be our child.
+		if childless() {
+			return 0
+		}
 		if pids, ok := ownChildren(); ok && !t.childMarked(pids) {
-			// Whatever the program left behind hangs on an orphan, and an
-			// orphan would be our child.
-			if t.ended() {
-				return 0
-			}
+			return 0
 		}
 	}
 	n := 0

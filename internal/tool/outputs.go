@@ -187,6 +187,7 @@ const maxKept = 10 << 20
 type stream struct {
 	capture *Capture
 	buf     []byte // grows to maxKept, then is a ring
+	piece   []byte // of WriteString
 	at      int    // where the ring begins
 	total   int64
 	lines   int64 // newlines
@@ -212,6 +213,7 @@ func (s *stream) Write(p []byte) (int, error) {
 		p = p[len(p)-maxKept:]
 	}
 	fill := min(maxKept-len(s.buf), len(p))
+	s.grow(fill)
 	s.buf = append(s.buf, p[:fill]...)
 	for p = p[fill:]; len(p) > 0; {
 		c := copy(s.buf[s.at:], p)
@@ -219,6 +221,24 @@ func (s *stream) Write(p []byte) (int, error) {
 		p = p[c:]
 	}
 	return n, nil
+}
+
+// grow makes room for n more bytes. It doubles: what append does with a large
+// slice copies a megabyte five times.
+func (s *stream) grow(n int) {
+	need := len(s.buf) + n
+	if need <= cap(s.buf) {
+		return
+	}
+	grown := make([]byte, len(s.buf), min(maxKept, max(need, 2*cap(s.buf))))
+	copy(grown, s.buf)
+	s.buf = grown
+}
+
+// WriteString is Write without a copy for every piece.
+func (s *stream) WriteString(p string) (int, error) {
+	s.piece = append(s.piece[:0], p...)
+	return s.Write(s.piece)
 }
 
 func (s *stream) measure(p []byte) {
