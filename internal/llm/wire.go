@@ -30,6 +30,12 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
+// StringSize is about what AppendString adds for s: exact for text without
+// control characters other than line breaks.
+func StringSize(s string) int {
+	return 2 + len(s) + strings.Count(s, "\n") + strings.Count(s, `"`) + strings.Count(s, `\`)
+}
+
 func appendEscaped(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")

@@ -24,6 +24,14 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
+func TestStringSize(t *testing.T) {
+	for _, s := range []string{"", "plain", "a\"b\\c", "1\n2\n\n3", "ü 報告 😀"} {
+		if got, want := StringSize(s), len(AppendString(nil, s)); got != want {
+			t.Errorf("StringSize(%q) = %d, and it takes %d", s, got, want)
+		}
+	}
+}
+
 func FuzzAppendString(f *testing.F) {
 	f.Add("a\"\\\x00\xff")
 	f.Fuzz(func(t *testing.T, s string) {

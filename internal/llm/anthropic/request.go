@@ -53,7 +53,7 @@ func (m *Model) encode(req llm.Request) []byte {
 
 // size estimates the body, so that it is allocated once in the usual case.
 func size(req llm.Request) int {
-	n := 1024 + len(req.System) + len(req.System)/16
+	n := 1024 + llm.StringSize(req.System)
 	for _, t := range req.Tools {
 		n += 64 + len(t.Description) + len(t.Schema)
 	}
@@ -61,12 +61,12 @@ func size(req llm.Request) int {
 		n += 32
 		for j := range req.Messages[i].Parts {
 			p := &req.Messages[i].Parts[j]
-			n += 48 + len(p.Text) + len(p.Text)/16 + len(p.Opaque) + len(p.Data)*4/3
+			n += 48 + llm.StringSize(p.Text) + len(p.Opaque) + len(p.Data)*4/3
 			if p.Call != nil {
 				n += 32 + len(p.Call.ID) + len(p.Call.Name) + len(p.Call.Args)
 			}
 			if p.Result != nil {
-				n += 64 + len(p.Result.ID) + len(p.Result.Text) + len(p.Result.Text)/16
+				n += 64 + len(p.Result.ID) + llm.StringSize(p.Result.Text)
 				for k := range p.Result.Images {
 					n += 96 + len(p.Result.Images[k].Data)*4/3
 				}

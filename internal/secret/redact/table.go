@@ -80,14 +80,10 @@ func load(s string) uint64 {
 
 func bucket(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - filterLog) }
 
-// at returns the patterns that share the window at i.
-func (t *table) at(s string, i int) []string {
-	w := load(s[i:])
+// maybe reports whether there may be patterns that begin with a window.
+func (t *table) maybe(w uint64) bool {
 	slot := bucket(w)
-	if t.filter[slot/64]&(1<<(slot%64)) == 0 {
-		return nil
-	}
-	return t.index[w]
+	return t.filter[slot/64]&(1<<(slot%64)) != 0
 }
 
 // find returns where patterns are, in order; what overlaps or touches is one
@@ -98,7 +94,11 @@ func (t *table) find(s string) []span {
 	}
 	var spans []span
 	for i := 0; i+window <= len(s); i++ {
-		for _, p := range t.at(s, i) {
+		w := load(s[i:])
+		if !t.maybe(w) { // almost always, and every byte of an output comes by
+			continue
+		}
+		for _, p := range t.index[w] {
 			if !strings.HasPrefix(s[i:], p) {
 				continue
 			}
@@ -124,7 +124,11 @@ func (t *table) open(s string) int {
 			}
 			continue
 		}
-		for _, p := range t.at(s, i) {
+		w := load(rest)
+		if !t.maybe(w) {
+			continue
+		}
+		for _, p := range t.index[w] {
 			if len(p) > len(rest) && strings.HasPrefix(p, rest) {
 				return i
 			}
