@@ -1,0 +1,116 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Dirs are the directories of event files below a workspace.
+func Dirs() []string { return []string{"events", "slack/events", "telegram/events"} }
+
+// failedDir is where files go that cannot run.
+const failedDir = "events/failed"
+
+// A stamp tells one version of a file from the next.
+type stamp struct {
+	inode uint64
+	size  int64
+	mod   time.Time
+}
+
+func look(info fs.FileInfo) stamp {
+	s := stamp{size: info.Size(), mod: info.ModTime()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.inode = st.Ino
+	}
+	return s
+}
+
+func cutJSON(name string) (string, bool) {
+	base, ok := strings.CutSuffix(name, ".json")
+	return base, ok && base != "" && !strings.HasPrefix(base, ".")
+}
+
+// list returns the event files of a workspace by their path below it.
+func list(root string) (map[string]stamp, error) {
+	found := map[string]stamp{}
+	for _, dir := range Dirs() {
+		all, err := os.ReadDir(filepath.Join(root, dir))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range all {
+			if _, ok := cutJSON(f.Name()); !ok || !f.Type().IsRegular() {
+				continue
+			}
+			info, err := f.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			found[dir+"/"+f.Name()] = look(info)
+		}
+	}
+	return found, nil
+}
+
+// read returns the content of an event file, which is a regular one that no link
+// leads to, and its stamp.
+func read(root, file string) ([]byte, stamp, error) {
+	f, err := os.OpenFile(filepath.Join(root, file), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, stamp{}, fmt.Errorf("%s is not a regular file", file)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	return data, look(info), err
+}
+
+// setAside moves a file to events/failed/ and writes the reason beside it.
+func setAside(root, file, reason string) (string, error) {
+	dir := filepath.Join(root, failedDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	base, _ := cutJSON(filepath.Base(file))
+	for n := range 10_000 {
+		name := base + ".json"
+		if n > 0 {
+			name = fmt.Sprintf("%s.%d.json", base, n)
+		}
+		// A link fails where a file of that name is, a rename would replace it.
+		err := os.Link(filepath.Join(root, file), filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		why := filepath.Join(dir, strings.TrimSuffix(name, ".json")+".reason.txt")
+		err = errors.Join(os.WriteFile(why, []byte(reason+"\n"), 0o600), syncDir(dir))
+		if err != nil {
+			return "", err
+		}
+		return failedDir + "/" + name, os.Remove(filepath.Join(root, file))
+	}
+	return "", fmt.Errorf("%s holds too many files called %s", failedDir, base)
+}

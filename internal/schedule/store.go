@@ -1,0 +1,185 @@
+package schedule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// A Store is the event files of a workspace as people and models handle them. It
+// needs no running server: whoever runs the schedule sees the files change.
+type Store struct {
+	root string
+	now  func() time.Time
+}
+
+// NewStore returns the store of a workspace.
+func NewStore(workspace string) *Store { return &Store{workspace, time.Now} }
+
+// An Item is an event file.
+type Item struct {
+	// Name is the file's name, File its path below the workspace.
+	Name  string `json:"name"`
+	File  string `json:"file"`
+	Event Event  `json:"event"`
+	// Problem says why it cannot run; empty if it can.
+	Problem string `json:"problem,omitempty"`
+	// Next is when it is due; nil for never or when paused.
+	Next *time.Time `json:"next,omitempty"`
+}
+
+// Errors of a Store.
+var (
+	ErrUnknown   = errors.New("no such event")
+	ErrAmbiguous = errors.New("several directories have an event of that name")
+)
+
+// Add checks an event and puts it into events/. The name tells when it was made.
+func (s *Store) Add(e Event) (Item, error) {
+	if err := e.Check(); err != nil {
+		return Item{}, err
+	}
+	data, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return Item{}, err
+	}
+	dir := filepath.Join(s.root, Dirs()[0])
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Item{}, err
+	}
+	tmp, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return Item{}, err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(append(data, '\n'))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return Item{}, err
+	}
+	// A link fails where a file of that name is; a rename would replace it.
+	for at := s.now().UnixNano(); ; at++ {
+		name := fmt.Sprintf("schedule-%d.json", at)
+		err := os.Link(tmp.Name(), filepath.Join(dir, name))
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err = errors.Join(err, syncDir(dir)); err != nil {
+			return Item{}, err
+		}
+		return s.item(Dirs()[0] + "/" + name), nil
+	}
+}
+
+// List returns every event file, by path.
+func (s *Store) List() ([]Item, error) {
+	found, err := list(s.root)
+	if err != nil {
+		return nil, err
+	}
+	out := []Item{}
+	for file := range found {
+		out = append(out, s.item(file))
+	}
+	slices.SortFunc(out, func(a, b Item) int { return strings.Compare(a.File, b.File) })
+	return out, nil
+}
+
+func (s *Store) item(file string) Item {
+	it := Item{Name: path.Base(file), File: file}
+	data, _, err := read(s.root, file)
+	if err == nil {
+		it.Event, err = ParseEvent(data)
+	}
+	if err != nil {
+		it.Problem = err.Error()
+		return it
+	}
+	if next, err := it.Event.Next(s.now(), 1); err == nil && len(next) > 0 && !it.Event.Paused {
+		it.Next = &next[0]
+	}
+	return it
+}
+
+// Find returns the event of a name: with or without .json, or with its directory.
+func (s *Store) Find(name string) (Item, error) {
+	all, err := s.List()
+	if err != nil {
+		return Item{}, err
+	}
+	var hits []Item
+	for _, it := range all {
+		if name == it.Name || name == it.File || name+".json" == it.Name {
+			hits = append(hits, it)
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return Item{}, fmt.Errorf("%w: %q", ErrUnknown, name)
+	case 1:
+		return hits[0], nil
+	}
+	return Item{}, fmt.Errorf("%w: %q; give the path as in the list", ErrAmbiguous, name)
+}
+
+// Pause stops an event from running, or lets it run again. Occurrences during the
+// pause are not made up for.
+func (s *Store) Pause(name string, paused bool) (Item, error) {
+	it, err := s.Find(name)
+	if err != nil {
+		return Item{}, err
+	}
+	data, _, err := read(s.root, it.File)
+	if err != nil {
+		return Item{}, err
+	}
+	// Fields of others stay.
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return Item{}, fmt.Errorf("%s: %w", it.File, err)
+	}
+	delete(all, "paused")
+	if paused {
+		all["paused"] = json.RawMessage("true")
+	}
+	if data, err = json.MarshalIndent(all, "", "  "); err != nil {
+		return Item{}, err
+	}
+	full := filepath.Join(s.root, it.File)
+	if err := renameio.WriteFile(full, append(data, '\n'), 0o600, renameio.WithExistingPermissions()); err != nil {
+		return Item{}, err
+	}
+	return s.item(it.File), syncDir(filepath.Dir(full))
+}
+
+// Cancel deletes an event.
+func (s *Store) Cancel(name string) (Item, error) {
+	it, err := s.Find(name)
+	if err != nil {
+		return Item{}, err
+	}
+	full := filepath.Join(s.root, it.File)
+	if err := os.Remove(full); err != nil {
+		return Item{}, err
+	}
+	return it, syncDir(filepath.Dir(full))
+}
+
+// Run makes an immediate event of what an event says, and leaves that as it is.
+func (s *Store) Run(name string) (Item, error) {
+	it, err := s.Find(name)
+	if err != nil {
+		return Item{}, err
+	}
+	if it.Problem != "" {
+		return Item{}, errors.New(it.Problem)
+	}
+	return s.Add(Event{Type: Immediate, ChannelID: it.Event.ChannelID, Text: it.Event.Text, User: it.Event.User})
+}
