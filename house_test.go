@@ -58,6 +58,8 @@ var plan = []row{
 	{"internal/tool/file", "read, write, edit, attach", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit", "picture")},
 	{"internal/secret/veil", "redaction on every way out", list("chat", "turn", "runner", "llm", "tool", "approval/audit", "secret", "secret/redact")},
 	{"internal/transport", "contract: ways in and out, and the Inbox", list("chat", "turn")},
+	{"internal/schedule", "what wakes Iris, and when", list("chat", "turn", "transport", "lease")},
+	{"internal/tool/schedule", "a model plans its own waking", list("chat", "turn", "tool", "schedule")},
 	{"internal/bridge", "the words between Iris and her sub-agents", list("chat")},
 
 	{"internal/session", "conversations at rest", list("chat", "turn", "journal")},
