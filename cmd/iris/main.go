@@ -59,7 +59,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{unknownFlag(c, err)} })
-	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), versionCommand())
+	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), versionCommand())
 	c.InitDefaultCompletionCmd()
 	for _, sub := range c.Commands() {
 		if sub.HasSubCommands() { // completion, approvals, audit, policy

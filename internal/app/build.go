@@ -200,7 +200,11 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	if err != nil {
 		return nil, err
 	}
-	return s.secrets.veil.Tools(append([]tool.Tool{run, ask}, files...)), nil
+	plan, err := scheduleTool(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s.secrets.veil.Tools(append([]tool.Tool{run, ask, plan}, files...)), nil
 }
 
 // guardMemory keeps the version before a write to a memory file, and refuses a

@@ -88,6 +88,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 			ready()
 			return s.house.approvals.Serve(ctx)
 		}},
+		{Name: "schedule", Serve: s.serveSchedule},
 		{Name: "routes", Serve: s.serveRoutes},
 		s.platformsPart(),
 		{Name: "archive", Serve: s.serveArchive},

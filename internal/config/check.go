@@ -101,7 +101,7 @@ func (c *Config) checkAmounts() error {
 		"IRIS_THINKING_TOKENS": float64(c.Model.Thinking), "IRIS_INTERRUPTED_RUN_MAX_AGE_HOURS": float64(c.Turns.MaxAge),
 		"IRIS_SHUTDOWN_GRACE_SECS": float64(c.Turns.Grace), "IRIS_BUDGET_TOKENS_PER_TURN": float64(c.Budget.Tokens),
 		"IRIS_BUDGET_COST_PER_TURN": c.Budget.Cost, "IRIS_BUDGET_TOKENS_PER_DAY": float64(c.Budget.DayTokens),
-		"IRIS_BUDGET_COST_PER_DAY": c.Budget.DayCost, "IRIS_JOURNAL_MAX_AGE_HOURS": float64(c.Journal.MaxAge),
+		"IRIS_BUDGET_COST_PER_DAY": c.Budget.DayCost, "IRIS_JOURNAL_MAX_AGE_HOURS": float64(c.Journal.MaxAge), "IRIS_SCHEDULE_GRACE_SECS": float64(c.Schedule.Grace),
 		"IRIS_JOURNAL_MAX_MIB": float64(c.Journal.MaxMiB), "IRIS_SANDBOX_PROCESSES": float64(c.Isolation.Processes),
 		"IRIS_SANDBOX_MEMORY_MIB": float64(c.Isolation.MemoryMiB), "IRIS_SANDBOX_FILE_MIB": float64(c.Isolation.FileMiB),
 		"IRIS_SANDBOX_TMP_MIB": float64(c.Isolation.TmpMiB), "IRIS_SANDBOX_DISK_MIB": float64(c.Isolation.DiskMiB),

@@ -43,6 +43,7 @@ type Config struct {
 	Log       Log       `toml:"log"`
 	Journal   Journal   `toml:"journal"`
 	Delivery  Delivery  `toml:"delivery"`
+	Schedule  Schedule  `toml:"schedule"`
 	Agents    Agents    `toml:"agents"`
 	Bridge    Bridge    `toml:"bridge"`
 	Secrets   Secrets   `toml:"secrets"`
@@ -172,6 +173,12 @@ func (l *Limit) UnmarshalText(text []byte) error {
 // bridgeDefaults is what holds where nothing is set.
 func bridgeDefaults() Bridge {
 	return Bridge{Idle: 180_000, Max: 600_000, Heartbeat: 15_000, Plain: 240_000, Throttle: 3_000, Retention: 86_400_000, Poll: 2_000}
+}
+
+// Schedule says how what is planned runs.
+type Schedule struct {
+	Quiet string  `toml:"quiet_hours" env:"IRIS_QUIET_HOURS" default:"none" help:"hours in which periodic schedules wait for their end, such as 22:00-07:00"`
+	Grace Seconds `toml:"grace_secs" env:"IRIS_SCHEDULE_GRACE_SECS" default:"600" help:"seconds that something planned may run late, after a restart, without counting as missed"`
 }
 
 // Millis, Seconds and Hours are durations given as plain numbers of their unit.
