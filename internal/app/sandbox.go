@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/policy"
 	"github.com/iris-operator/iris/internal/sandbox"
 	"github.com/iris-operator/iris/internal/sandbox/bwrap"
+	"github.com/iris-operator/iris/internal/sandbox/docker"
 	"github.com/iris-operator/iris/internal/sandbox/escape"
 	"github.com/iris-operator/iris/internal/sandbox/host"
 )
@@ -39,6 +41,8 @@ func openBox(ctx context.Context, cfg *config.Config, environ []string, log *slo
 		b, err = hostBox(cfg)
 	case "bwrap":
 		b, err = bwrapBox(ctx, cfg, environ)
+	case "docker":
+		b, err = dockerBox(ctx, cfg, environ)
 	default:
 		return nil, fmt.Errorf("IRIS_SANDBOX=%s: this build has no such level", cfg.Sandbox)
 	}
@@ -71,6 +75,24 @@ func bwrapBox(ctx context.Context, cfg *config.Config, environ []string) (*box, 
 	return &box{Sandbox: b, dir: cfg.Workspace, promised: func(wall string) bool {
 		return !network || wall != escape.Loopback && wall != escape.Metadata && wall != escape.Abstract
 	}}, nil
+}
+
+// dockerBox promises what the check of the container has seen and what engines do
+// by default. Limits, the network and set-user-id programs are up to whoever
+// started the container.
+func dockerBox(ctx context.Context, cfg *config.Config, environ []string) (*box, error) {
+	_, name := cfg.Level()
+	d, err := docker.New(ctx, docker.Options{Container: name, Host: lookup(environ, "DOCKER_HOST"), Workspace: cfg.Workspace})
+	if err != nil {
+		return nil, err
+	}
+	dialect := policy.Posix
+	if d.Bash() {
+		dialect = policy.Bash
+	}
+	open := []string{escape.ForkBomb, escape.DiskFill, escape.OwnMemory, escape.Metadata, escape.Privileges}
+	return &box{Sandbox: d, dir: docker.Workspace, dialect: dialect, close: d.Close,
+		promised: func(wall string) bool { return !slices.Contains(open, wall) }}, nil
 }
 
 // secretPlaces are the files and directories of this machine that commands in a

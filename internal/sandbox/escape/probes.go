@@ -169,7 +169,7 @@ n=$(for p in /proc/[0-9]*; do echo; done | wc -l)
 if [ $((n)) -ge %[2]d ]; then echo open $((n)) processes; else echo shut at $((n)); fi
 kill -9 $(jobs -p) 2>/dev/null`, n, d.opts.Processes),
 			ended: func(exit sandbox.Exit, stderr string) string {
-				if exit.Code == 0 {
+				if exit.Code == 0 || exit.TimedOut {
 					return ""
 				}
 				return "shut " + lastLine(stderr, fmt.Sprintf("ended with %d", exit.Code))
