@@ -161,6 +161,42 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
+// TestALongWaitOutlivesARestart: a new process does not ask before the time is
+// over either.
+func TestALongWaitOutlivesARestart(t *testing.T) {
+	for _, everywhere := range []bool{false, true} {
+		var once atomic.Bool
+		fate := func(c deliverytest.Call) deliverytest.Fate {
+			if once.CompareAndSwap(false, true) {
+				return deliverytest.Fate{Err: &transport.SendError{Fault: transport.Limited, After: 13938 * time.Second, Everywhere: everywhere, Err: errors.New("429")}}
+			}
+			return deliverytest.Fate{}
+		}
+		play(t, deliverytest.FakeOptions{Fault: fate}, nil, func(s *stage) {
+			began := time.Now()
+			s.turn(general, final("one"))
+			for range 3 {
+				s.stop()
+				time.Sleep(time.Minute)
+				s.start()
+			}
+			time.Sleep(3 * time.Hour)
+			if n := len(s.fake.Calls()); n != 1 {
+				t.Errorf("everywhere=%v: %d calls inside the wait", everywhere, n-1)
+			}
+			time.Sleep(time.Until(began.Add(14000 * time.Second)))
+			s.expect(general, "one")
+			s.stop()
+			s.start() // the wait is over and forgotten
+			for _, p := range s.out.Pins() {
+				if strings.HasPrefix(p.Name, "wait:") {
+					t.Errorf("%s is still kept", p.Name)
+				}
+			}
+		})
+	}
+}
+
 // TestALostAnswer is F1 and F7: read back where the platform tells, else a
 // repeat that says so.
 func TestALostAnswer(t *testing.T) {
@@ -356,146 +392,6 @@ func TestAnOutageIsHeldAndBounded(t *testing.T) {
 				t.Fatalf("chat %d shows %d messages, want 1", i, len(s.fake.Shown(fmt.Sprintf("C%d", i))))
 			}
 		}
-	})
-}
-
-// TestQuestions are put with buttons and taken away: answered, withdrawn, over.
-func TestQuestions(t *testing.T) {
-	for name, c := range map[string]struct {
-		end  func(s *stage, id turn.ID)
-		want string
-	}{
-		"answered": {func(s *stage, _ turn.ID) {
-			next := turn.NewID()
-			s.write(general, turn.Record{Turn: next, Accepted: &turn.Accepted{Origin: turn.FromApproval, Answers: "q1", Message: chat.Message{ID: "2", Text: "yes", From: chat.Person{Name: "ann"}}}})
-		}, "_Approved, once by ann_"},
-		"withdrawn by a reset": {func(s *stage, _ turn.ID) {
-			s.write(general, turn.Record{Notice: &turn.Notice{At: time.Now(), Reset: true}})
-		}, "_Withdrawn_"},
-		"withdrawn by its turn": {func(s *stage, id turn.ID) {
-			next := s.accept(general, "and")
-			s.event(general, next, turn.Event{Kind: turn.AskFor, Ask: &turn.Ask{ID: "q1", Outcome: "withdrawn"}})
-		}, "_Withdrawn_"},
-		"expired": {func(s *stage, _ turn.ID) { time.Sleep(time.Hour) }, "_Nobody answered in time_"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			outcome := func(o *delivery.CourierOptions) { o.Outcome = func(string) string { return "approved" } }
-			play(t, deliverytest.FakeOptions{}, outcome, func(s *stage) {
-				id := s.accept(general, "hi")
-				s.event(general, id, turn.Event{Kind: turn.AskFor, Ask: &turn.Ask{ID: "q1", Text: "Really?", Until: time.Now().Add(30 * time.Minute)}})
-				s.event(general, id, final("asked"))
-				time.Sleep(10 * time.Second)
-				s.expect(general, "Really? [yes] [no] | asked")
-				s.stop() // buttons outlive a restart
-				s.start()
-				c.end(s, id)
-				time.Sleep(time.Minute)
-				s.expect(general, "Really?\n"+c.want+" | asked")
-			})
-		})
-	}
-}
-
-// TestTheSamePlaceholderGoesOn: a restart in the middle of a turn continues with
-// the placeholder that is there.
-func TestTheSamePlaceholderGoesOn(t *testing.T) {
-	play(t, deliverytest.FakeOptions{CannotTell: true}, nil, func(s *stage) {
-		id := s.accept(general, "hi")
-		s.begin(general, id)
-		time.Sleep(time.Second)
-		s.stop()
-		s.start()
-		s.write(general, turn.Record{Turn: id, Begun: &turn.Begun{Attempt: 2}})
-		s.event(general, id, turn.Event{Kind: turn.Status, Label: "again"})
-		time.Sleep(10 * time.Second)
-		s.expect(general, "_again_ ...")
-		s.event(general, id, final("done"))
-		time.Sleep(time.Minute)
-		s.expect(general, "done")
-		if n := s.calls("post"); n != 1 {
-			t.Errorf("%d posts, want 1", n)
-		}
-	})
-}
-
-// TestFilesAndDetails come before the reply; a file that is not there is a line.
-func TestFilesAndDetails(t *testing.T) {
-	open := func(o *delivery.CourierOptions) {
-		o.Verbose = func(chat.Address) bool { return true }
-		o.Open = func(local string) (io.ReadCloser, int64, error) {
-			if local != "a.txt" {
-				return nil, 0, errors.New("no such file")
-			}
-			return io.NopCloser(strings.NewReader("abc")), 3, nil
-		}
-	}
-	play(t, deliverytest.FakeOptions{Traits: transport.Traits{RestInThread: true}}, open, func(s *stage) {
-		id := s.accept(general, "hi")
-		s.begin(general, id)
-		time.Sleep(time.Second)
-		s.event(general, id, turn.Event{Kind: turn.FileOut, Local: "a.txt", Filename: "b.txt"})
-		s.event(general, id, turn.Event{Kind: turn.FileOut, Local: "gone.txt"})
-		s.event(general, id, turn.Event{Kind: turn.ToolUse, Tool: &turn.Tool{Name: "bash", Label: "list", Phase: turn.End, Result: "x"}})
-		s.event(general, id, final("done"))
-		time.Sleep(time.Minute)
-		s.expect(general, "done | <b.txt: 3 bytes> | _The file gone.txt could not be sent (no such file)._ | **✓ bash**: list (0.0s)\n**Result:**\n```\nx\n```\n")
-		for _, m := range s.fake.Shown("C1")[1:] {
-			if m.Place.Thread != "m1" {
-				t.Errorf("%q is in thread %q, want that of the reply", m.Text, m.Place.Thread)
-			}
-		}
-	})
-}
-
-// TestFreshReplies come below what was said since, where the platform wants it.
-func TestFreshReplies(t *testing.T) {
-	for name, c := range map[string]struct {
-		fresh transport.Fresh
-		heard bool
-		want  string
-	}{
-		"never":                  {transport.FreshNever, false, "reply | note"},
-		"after own":              {transport.FreshAfterOwn, false, "note | reply"},
-		"after own, others talk": {transport.FreshAfterOwn, true, "reply"},
-		"after any, others talk": {transport.FreshAfterAny, true, "reply"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, deliverytest.FakeOptions{Traits: transport.Traits{Fresh: c.fresh}}, nil, func(s *stage) {
-				id := s.accept(general, "hi")
-				s.begin(general, id)
-				time.Sleep(time.Second)
-				if c.heard {
-					s.write(general, turn.Record{Heard: &chat.Message{ID: "9", Text: "chatter"}})
-				} else {
-					s.write(general, turn.Record{Notice: &turn.Notice{Text: "note", At: time.Now()}})
-				}
-				time.Sleep(5 * time.Second)
-				s.event(general, id, final("reply"))
-				time.Sleep(time.Minute)
-				s.expect(general, c.want)
-				if n, fresh := s.calls("delete"), c.fresh == transport.FreshAfterAny || c.fresh == transport.FreshAfterOwn && !c.heard; (n == 1) != fresh {
-					t.Errorf("%d deletions", n)
-				}
-			})
-		})
-	}
-}
-
-// TestAPreviewForgetsWhatIsVoid shows text while it comes, without what a second
-// answer replaces.
-func TestAPreviewForgetsWhatIsVoid(t *testing.T) {
-	play(t, deliverytest.FakeOptions{Traits: transport.Traits{Preview: true}}, nil, func(s *stage) {
-		id := s.accept(general, "hi")
-		s.begin(general, id)
-		for _, ev := range []turn.Event{{Text: "first"}, {Text: "wrong", Partial: true}, {Void: true}, {Text: "ri", Partial: true}, {Text: "ght", Partial: true}} {
-			ev.Kind = turn.Text
-			s.event(general, id, ev)
-		}
-		time.Sleep(10 * time.Second)
-		s.expect(general, "first\n\nright\n_Thinking_ ...")
-		s.event(general, id, final("reply"))
-		time.Sleep(10 * time.Second)
-		s.expect(general, "reply")
 	})
 }
 

@@ -195,10 +195,35 @@ func (o outbox) move(seq int64) error {
 	return nil
 }
 
+// waitName is the stream of what platforms asked to wait.
+const waitName = ".wait"
+
+// A pause is what a platform asked to wait.
+type pause struct {
+	Chat  string    `json:"chat,omitempty"` // empty: everywhere
+	Until time.Time `json:"until"`
+}
+
+// keep remembers a pause over a restart; one that is over is forgotten.
+func (o outbox) keep(p pause, over bool) error {
+	data, err := json.Marshal(p)
+	e := journal.Entry{Data: data, Unpin: "wait:" + p.Chat}
+	if !over {
+		e.Pin = e.Unpin
+	}
+	if err == nil {
+		_, err = o.j.Append(context.Background(), waitName, journal.Any, e)
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: keep a pause: %w", err)
+	}
+	return nil
+}
+
 // load reads the cursor (-1 if there is none) and yields, through each, the
 // lines of conversations that have open items, from their first open item on.
-// Its cost follows what is open.
-func (o outbox) load(each func(conv chat.Address, seq int64, l line, open bool)) (cursor int64, err error) {
+// Pauses that are pinned go through paused. Its cost follows what is open.
+func (o outbox) load(each func(conv chat.Address, seq int64, l line, open bool), paused func(pause)) (cursor int64, err error) {
 	cursor = -1
 	from, names := map[string]int64{}, map[string]bool{}
 	var streams []string
@@ -218,6 +243,11 @@ func (o outbox) load(each func(conv chat.Address, seq int64, l line, open bool))
 				return 0, fmt.Errorf("read the outbox of %s: %w", stream, err)
 			case stream == cursorName:
 				err = json.Unmarshal(r.Data, &cursor)
+			case stream == waitName:
+				var p pause
+				if err = json.Unmarshal(r.Data, &p); err == nil && names["wait:"+p.Chat] {
+					paused(p)
+				}
 			case perr != nil:
 				err = perr
 			default:

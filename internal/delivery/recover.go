@@ -3,8 +3,10 @@ package delivery
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/transport"
 )
 
 // recover makes what was open again from the outbox and returns the place in
@@ -19,6 +21,7 @@ func (r *run) recover() (cursor int64, err error) {
 	turns := map[chat.Address][]*item{}
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
+	pauses := map[string]pause{}
 	cursor, err = r.c.out.load(func(conv chat.Address, seq int64, l line, open bool) {
 		it := items[l.Item]
 		if l.Open != nil && open && it == nil {
@@ -59,9 +62,21 @@ func (r *run) recover() (cursor int64, err error) {
 				it.first = l.Sent.ID
 			}
 		}
-	})
+	}, func(p pause) { pauses[p.Chat] = p })
 	if err != nil {
 		return 0, err
+	}
+	for _, p := range pauses {
+		switch {
+		case !p.Until.After(time.Now()):
+			if err := r.c.out.keep(p, true); err != nil {
+				return 0, err
+			}
+		case p.Chat == "":
+			r.until = p.Until
+		default:
+			r.room(transport.Place{Chat: p.Chat}).until = p.Until
+		}
 	}
 	var all []waits
 	for _, it := range items {

@@ -182,6 +182,9 @@ const (
 	// settleTime is how long a lost answer gets to turn up before it is asked
 	// for.
 	settleTime = 2 * time.Second
+	// keptPause is from what length on a pause is remembered over a restart,
+	// which takes about that long.
+	keptPause = 3 * time.Second
 	// downAt is in how many chats in a row calls must fail for the platform to
 	// count as out.
 	downAt = 3
@@ -209,6 +212,13 @@ func (r *run) failed(m *room, l *lane, e *transport.SendError) bool {
 	if r.c.opts.Hooks.Failed != nil {
 		r.c.opts.Hooks.Failed(e.Fault)
 	}
+	p := pause{Chat: m.place.Chat}
+	defer func() {
+		// Written when mu is free again.
+		if time.Until(p.Until) > keptPause {
+			r.broken(r.c.out.keep(p, false))
+		}
+	}()
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	now := time.Now()
@@ -221,8 +231,8 @@ func (r *run) failed(m *room, l *lane, e *transport.SendError) bool {
 		}
 		// The platform counts whole seconds, and its clock is not ours.
 		at := now.Add(wait + 100*time.Millisecond)
-		if m.until = later(m.until, at); e.Everywhere {
-			r.until = later(r.until, at)
+		if m.until, p.Until = later(m.until, at), at; e.Everywhere {
+			r.until, p.Chat = later(r.until, at), ""
 		}
 	case transport.Unauthorized:
 		r.strikes++
