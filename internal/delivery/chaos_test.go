@@ -29,8 +29,8 @@ import (
 // and what may be a repeat says so.
 func TestChaos(t *testing.T) {
 	runs := 300
-	if testing.Short() {
-		runs = 60
+	if detector || testing.Short() {
+		runs = 40
 	}
 	for seed := range runs {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
@@ -170,13 +170,20 @@ func (w *world) fate(c deliverytest.Call) deliverytest.Fate {
 	return f
 }
 
+// dice is for those who do not hold mu.
+func (w *world) dice(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.IntN(n)
+}
+
 // live runs the world to its end.
 func (w *world) live() {
-	if w.rng.IntN(2) == 0 {
-		w.out.from = time.Now().Add(time.Duration(w.rng.IntN(120)) * time.Second)
+	if w.dice(2) == 0 {
+		w.out.from = time.Now().Add(time.Duration(w.dice(120)) * time.Second)
 		w.out.to = w.out.from.Add(30 * time.Minute)
 	}
-	for kills := w.rng.IntN(6); ; kills-- {
+	for kills := w.dice(6); ; kills-- {
 		ctx, cancel := context.WithCancel(context.Background())
 		w.mu.Lock()
 		w.kill, w.dead, w.points = cancel, false, 0
@@ -202,8 +209,8 @@ func (w *world) live() {
 		case <-ctx.Done():
 		}
 		for _, s := range w.scripts {
-			delay := time.Duration(w.rng.IntN(3000)) * time.Millisecond
-			seed := w.rng.Uint64()
+			delay := time.Duration(w.dice(3000)) * time.Millisecond
+			seed := uint64(w.dice(1 << 30))
 			engines.Go(func() {
 				time.Sleep(delay)
 				w.engine(ctx, s, rand.New(rand.NewPCG(seed, 1)))
@@ -230,11 +237,11 @@ func (w *world) live() {
 		if finished {
 			break
 		}
-		power := w.rng.IntN(2) == 0
+		power := w.dice(2) == 0
 		w.mu.Lock()
 		w.main, w.box = w.main.Revive(power), w.box.Revive(power)
 		w.mu.Unlock()
-		time.Sleep(time.Duration(w.rng.IntN(20)) * time.Second)
+		time.Sleep(time.Duration(w.dice(20)) * time.Second)
 		w.killed = true
 		w.fake.Pardon()
 	}

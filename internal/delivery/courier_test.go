@@ -76,7 +76,8 @@ func TestEndings(t *testing.T) {
 // TestProgressIsCoalescedAndNeverLate is F19: ten thousand ticks are one edit
 // per three seconds, the reply does not wait for them, and none comes after it.
 func TestProgressIsCoalescedAndNeverLate(t *testing.T) {
-	play(t, deliverytest.FakeOptions{Burst: 1}, nil, func(s *stage) {
+	pace := func(transport.Place) transport.Pace { return transport.Pace{Gap: time.Second, Burst: 1} }
+	play(t, deliverytest.FakeOptions{Burst: 1, Traits: transport.Traits{Pace: pace}}, nil, func(s *stage) {
 		id := s.accept(general, "hi")
 		s.begin(general, id)
 		for i := range 10_000 {
@@ -359,7 +360,10 @@ func TestOneBrokenChatDelaysNobody(t *testing.T) {
 // for hours: few calls meanwhile, little memory, red readiness, and then
 // everything arrives.
 func TestAnOutageIsHeldAndBounded(t *testing.T) {
-	const chats = 10_000
+	chats := 10_000
+	if detector {
+		chats = 2500
+	}
 	var out atomic.Bool
 	out.Store(true)
 	fate := func(c deliverytest.Call) deliverytest.Fate {
@@ -421,7 +425,7 @@ func TestSayIsBoundedAndNotKept(t *testing.T) {
 // keeper hands out one lease, and takes it away.
 type keeper struct {
 	taken  atomic.Int32
-	lost   chan struct{}
+	lost   atomic.Pointer[chan struct{}]
 	held   atomic.Bool
 	stolen atomic.Bool
 }
@@ -434,7 +438,7 @@ func (k *keeper) Acquire(context.Context, string) (lease.Lease, error) {
 	return k, nil
 }
 func (k *keeper) Fence() int64          { return int64(k.taken.Load()) }
-func (k *keeper) Lost() <-chan struct{} { return k.lost }
+func (k *keeper) Lost() <-chan struct{} { return *k.lost.Load() }
 func (k *keeper) Release() error {
 	if !k.stolen.Load() {
 		k.held.Store(false)
@@ -446,7 +450,16 @@ func (k *keeper) Release() error {
 // has it again.
 func TestNothingIsSentWithoutTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &keeper{lost: make(chan struct{})}
+		k := &keeper{}
+		lose := func() (lost chan struct{}) {
+			if old := k.lost.Load(); old != nil {
+				lost = *old
+			}
+			fresh := make(chan struct{})
+			k.lost.Store(&fresh)
+			return lost
+		}
+		lose()
 		k.held.Store(true) // by somebody else
 		s := &stage{t: t, main: deliverytest.NewDisk(), out: deliverytest.NewDisk(), fake: deliverytest.NewFake(deliverytest.FakeOptions{})}
 		s.opts = delivery.CourierOptions{Platform: s.fake, Lease: k}
@@ -458,10 +471,8 @@ func TestNothingIsSentWithoutTheLease(t *testing.T) {
 		s.turn(general, final("one"))
 		time.Sleep(time.Minute)
 		s.expect(general, "one")
-		lost := k.lost
-		k.lost = make(chan struct{})
 		k.stolen.Store(true)
-		close(lost)
+		close(lose())
 		time.Sleep(10 * time.Second)
 		if err := s.c.Ready(); err == nil {
 			t.Error("ready without the lease")
