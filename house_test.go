@@ -51,6 +51,8 @@ var plan = []row{
 	{"internal/process", "a program and everything it started", nil},
 	{"internal/microvm", "Firecracker's API, slots, taps, jailer", list("process", "secret")},
 	{"internal/sandbox/...", "the levels of isolation", list("chat", "sandbox", "process")},
+	{"internal/sandbox/firecracker", "a microVM, one or one per conversation", list("chat", "sandbox", "secret", "sandbox/firecracker/guest")},
+	{"internal/sandbox/firecracker/guest", "the exec-server of a microVM and its client", list("chat", "sandbox", "secret")},
 	{"internal/policy", "commands and paths judged", nil},
 	{"internal/approval/audit", "the record of commands", nil},
 	{"internal/tool/bash", "commands", list("chat", "turn", "tool", "sandbox", "policy", "approval/audit")},
@@ -76,7 +78,7 @@ var plan = []row{
 
 	{"internal/api", "the HTTP API", list("chat", "turn", "journal", "transport", "session", "engine", "approval", "secret")},
 	{"internal/app", "the list of parts and their wiring", []string{"internal/..."}},
-	{"cmd/iris", "the binary", list("app", "config")},
+	{"cmd/iris", "the binary", list("app", "config", "secret")},
 }
 
 // testOnly are packages that tests share; non-test code never imports them and

@@ -178,6 +178,9 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	}
 	dir := box.dir
 	environ := bash.Environ(s.opts.Environ, cfg.Bash.PassEnv...)
+	if box.environ != nil {
+		environ = box.environ(environ)
+	}
 	run, err := bash.New(bash.Options{
 		Sandbox: box.Sandbox, Judge: judge, Audit: s.secrets.veil.Audit(h.audit), Outputs: outputs, Dir: dir,
 		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log, Hold: s.hold(h, environ, dir),
@@ -261,7 +264,12 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 		Hooks: engine.Hooks{
 			TurnStarted: s.turnStarted,
 			TurnEnded:   s.turnEnded,
-			Cleared:     h.approvals.Withdraw,
+			Cleared: func(conv chat.Address) {
+				h.approvals.Withdraw(conv)
+				if h.box.cleared != nil {
+					h.box.cleared(conv)
+				}
+			},
 		},
 		Logger: s.log,
 	})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/policy"
 	"github.com/iris-operator/iris/internal/sandbox"
@@ -28,6 +29,15 @@ type box struct {
 	promised func(wall string) bool
 	// close gives back what the level holds; nil if that is nothing.
 	close func() error
+	// serve does what the level has to do all the time, until its context ends;
+	// nil if that is nothing.
+	serve func(context.Context) error
+	// cleared is told of a conversation whose context was cleared; nil if the
+	// level keeps nothing per conversation.
+	cleared func(chat.Address)
+	// environ makes the environment of commands out of that of the host; nil
+	// leaves it as it is.
+	environ func([]string) []string
 }
 
 // openBox makes the configured level. A level that cannot be had is an error that
@@ -43,6 +53,10 @@ func openBox(ctx context.Context, cfg *config.Config, environ []string, log *slo
 		b, err = bwrapBox(ctx, cfg, environ)
 	case "docker":
 		b, err = dockerBox(ctx, cfg, environ)
+	case "firecracker":
+		b, err = microVMBox(ctx, cfg)
+	case "firecracker-pool":
+		b, err = poolBox(cfg, log)
 	default:
 		return nil, fmt.Errorf("IRIS_SANDBOX=%s: this build has no such level", cfg.Sandbox)
 	}

@@ -83,6 +83,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 			return process.Reaper{}.Serve(ctx)
 		}},
 		s.bridgePart(),
+		{Name: "sandbox", Serve: s.serveSandbox},
 		{Name: "engine", Serve: s.serveEngine, Grace: cfg.Turns.Grace.Duration() + 15*time.Second},
 		{Name: "approvals", Serve: func(ctx context.Context, ready func()) error {
 			ready()

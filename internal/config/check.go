@@ -54,7 +54,7 @@ func (c *Config) check() error {
 	if err := c.checkSandbox(); err != nil {
 		return err
 	}
-	for name, port := range map[string]int{"IRIS_API_PORT": c.API.Port, "IRIS_WEBUI_PORT": c.Web.Port, "IRIS_BRIDGE_PORT": c.Bridge.Port} {
+	for name, port := range map[string]int{"IRIS_API_PORT": c.API.Port, "IRIS_WEBUI_PORT": c.Web.Port, "IRIS_BRIDGE_PORT": c.Bridge.Port, "IRIS_FIRECRACKER_PORT": c.Firecracker.Port} {
 		if port < 0 || port > 65535 {
 			return fmt.Errorf("%s=%d is not a port (0 to 65535)", name, port)
 		}
@@ -105,6 +105,8 @@ func (c *Config) checkAmounts() error {
 		"IRIS_JOURNAL_MAX_MIB": float64(c.Journal.MaxMiB), "IRIS_SANDBOX_PROCESSES": float64(c.Isolation.Processes),
 		"IRIS_SANDBOX_MEMORY_MIB": float64(c.Isolation.MemoryMiB), "IRIS_SANDBOX_FILE_MIB": float64(c.Isolation.FileMiB),
 		"IRIS_SANDBOX_TMP_MIB": float64(c.Isolation.TmpMiB), "IRIS_SANDBOX_DISK_MIB": float64(c.Isolation.DiskMiB),
+		"IRIS_FIRECRACKER_VCPUS": float64(c.Firecracker.VCPUs), "IRIS_FIRECRACKER_MEMORY_MIB": float64(c.Firecracker.Memory),
+		"IRIS_FIRECRACKER_BOOT_TIMEOUT_SECS": float64(c.Firecracker.Boot),
 	} {
 		if v < 0 {
 			return fmt.Errorf("%s=%v is negative", name, v)

@@ -31,23 +31,24 @@ type Config struct {
 	// BaseDomain is where people reach the page from outside.
 	BaseDomain string `toml:"base_domain" env:"IRIS_BASE_DOMAIN" default:"none" help:"public domain of the page, for links that Iris gives to people"`
 
-	API       API       `toml:"api"`
-	Web       Web       `toml:"web"`
-	Model     Model     `toml:"model"`
-	Compact   Compact   `toml:"compact"`
-	Budget    Budget    `toml:"budget"`
-	Turns     Turns     `toml:"turns"`
-	Bash      Bash      `toml:"bash"`
-	Policy    Policy    `toml:"policy"`
-	Isolation Isolation `toml:"isolation"`
-	Log       Log       `toml:"log"`
-	Journal   Journal   `toml:"journal"`
-	Delivery  Delivery  `toml:"delivery"`
-	Schedule  Schedule  `toml:"schedule"`
-	Agents    Agents    `toml:"agents"`
-	Bridge    Bridge    `toml:"bridge"`
-	Secrets   Secrets   `toml:"secrets"`
-	Broker    Broker    `toml:"broker"`
+	API         API         `toml:"api"`
+	Web         Web         `toml:"web"`
+	Model       Model       `toml:"model"`
+	Compact     Compact     `toml:"compact"`
+	Budget      Budget      `toml:"budget"`
+	Turns       Turns       `toml:"turns"`
+	Bash        Bash        `toml:"bash"`
+	Policy      Policy      `toml:"policy"`
+	Isolation   Isolation   `toml:"isolation"`
+	Firecracker Firecracker `toml:"firecracker"`
+	Log         Log         `toml:"log"`
+	Journal     Journal     `toml:"journal"`
+	Delivery    Delivery    `toml:"delivery"`
+	Schedule    Schedule    `toml:"schedule"`
+	Agents      Agents      `toml:"agents"`
+	Bridge      Bridge      `toml:"bridge"`
+	Secrets     Secrets     `toml:"secrets"`
+	Broker      Broker      `toml:"broker"`
 
 	// File is the configuration file that was read, empty if none.
 	File string `toml:"-"`

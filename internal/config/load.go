@@ -297,6 +297,7 @@ func (c *Config) fill(src Source) {
 	def(&c.Isolation.FileMiB, 4096)
 	def(&c.Isolation.TmpMiB, 512)
 	def(&c.Isolation.DiskMiB, 512)
+	c.Firecracker.fill()
 	c.fillSecrets(src)
 	def(&c.Log.Level, "info")
 	def(&c.Log.Format, "text")
