@@ -20,7 +20,7 @@ func execServerCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 	}
 	opts := app.ExecOptions{}
-	c.Flags().StringVar(&opts.Listen, "listen", "", "`address` and port (default: guestip= as first process, else 127.0.0.1; port 8080)")
+	c.Flags().StringVar(&opts.Listen, "listen", "", "`address` and port (default: loopback or guestip=, 8080)")
 	c.Flags().StringVar(&opts.Workspace, "workspace", "/workspace", "`directory` in which commands run")
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, _, stop := until(endSignals...)
