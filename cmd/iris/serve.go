@@ -18,7 +18,7 @@ func serveCommand() *cobra.Command {
 	}
 	c.ValidArgsFunction = directories
 	flags := common(c)
-	flags.add(c, "sandbox", "IRIS_SANDBOX", "`level` of isolation for commands: host, bwrap, docker:<name>, firecracker:<ip> or firecracker-pool", "host", "bwrap", "docker:", "firecracker:", "firecracker-pool")
+	flags.add(c, "sandbox", "IRIS_SANDBOX", "where commands run: host, bwrap or another `level`", "host", "bwrap", "docker:", "firecracker:", "firecracker-pool")
 	flags.add(c, "environment", "IRIS_ENV", "`label` for logs: prod or preview", "prod", "preview")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		cfg, warnings, err := flags.load(first(args))
