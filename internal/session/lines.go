@@ -45,7 +45,10 @@ func backward(r io.ReaderAt, end int64, yield func(off int64, line []byte, whole
 // forward calls yield for the lines of r from off to end, until it returns
 // false. next is the offset behind the line. The rules are those of backward.
 func forward(r io.ReaderAt, off, end int64, yield func(next int64, line []byte, whole bool) bool) error {
-	br := bufio.NewReaderSize(io.NewSectionReader(r, off, end-off), 32<<10)
+	if off >= end {
+		return nil
+	}
+	br := bufio.NewReaderSize(io.NewSectionReader(r, off, end-off), int(min(32<<10, end-off)))
 	var long []byte
 	for {
 		line, err := br.ReadSlice('\n')

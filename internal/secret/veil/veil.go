@@ -90,8 +90,8 @@ func (m *veiledModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 
 // parts returns the parts without values, a copy if there was one.
 func (m *veiledModel) parts(parts []llm.Part) (_ []llm.Part, changed bool) {
-	for i, p := range parts {
-		clean := m.part(p)
+	for i := range parts {
+		clean := m.part(&parts[i])
 		if clean == nil {
 			continue
 		}
@@ -105,21 +105,22 @@ func (m *veiledModel) parts(parts []llm.Part) (_ []llm.Part, changed bool) {
 
 // part returns a part without values, nil if there was none. Thinking is the
 // provider's own text under its signature and goes back as it came.
-func (m *veiledModel) part(p llm.Part) *llm.Part {
+func (m *veiledModel) part(p *llm.Part) *llm.Part {
 	switch {
 	case p.Kind == llm.TextPart && m.r.Found(p.Text):
-		p.Text = m.r.String(p.Text)
-		return &p
+		clean := *p
+		clean.Text = m.r.String(p.Text)
+		return &clean
 	case p.Kind == llm.CallPart && p.Call != nil:
 		if args := m.r.JSON(p.Call.Args); string(args) != string(p.Call.Args) {
-			call := *p.Call
-			call.Args, p.Call = args, &call
-			return &p
+			clean, call := *p, *p.Call
+			call.Args, clean.Call = args, &call
+			return &clean
 		}
 	case p.Kind == llm.ResultPart && p.Result != nil && m.r.Found(p.Result.Text):
-		res := *p.Result
-		res.Text, p.Result = m.r.String(res.Text), &res
-		return &p
+		clean, res := *p, *p.Result
+		res.Text, clean.Result = m.r.String(res.Text), &res
+		return &clean
 	}
 	return nil
 }
