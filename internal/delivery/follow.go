@@ -306,9 +306,10 @@ func (f *follower) flush() error {
 	ops := f.ops
 	f.ops = nil
 	seqs := make([]int64, len(ops))
+	planned := false
 	for i, o := range ops {
 		f.c.mu.Lock()
-		over, planned := o.it.dead, o.it.planned
+		over, ended := o.it.dead, o.it.planned != 0
 		f.c.mu.Unlock()
 		var err error
 		switch {
@@ -319,15 +320,19 @@ func (f *follower) flush() error {
 			if err == nil && !fresh {
 				f.known(o.it)
 			}
-		case o.plan != nil && planned == 0:
+		case o.plan != nil && !ended:
+			planned = true
 			seqs[i], err = f.c.out.put(o.it.conv, line{Item: o.it.name, Plan: o.plan})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := f.c.out.sync(); err != nil {
-		return err
+	// What is only opened is on disk with the try that comes before its send.
+	if planned {
+		if err := f.c.out.sync(); err != nil {
+			return err
+		}
 	}
 	f.c.mu.Lock()
 	for i, o := range ops {

@@ -312,7 +312,10 @@ func (r *run) tell() {
 				text += fmt.Sprintf(" (and %d more; the log has all of them)", more)
 			}
 			if r.c.opts.Tell != nil {
-				r.c.opts.Tell(context.WithoutCancel(r.ctx), text)
+				// Not for ever: whoever takes it may be ending too.
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tellAfter)
+				r.c.opts.Tell(ctx, text)
+				cancel()
 			}
 		}
 	}
