@@ -61,6 +61,7 @@ func root() *cobra.Command {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{unknownFlag(c, err)} })
 	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), versionCommand())
 	c.AddCommand(execServerCommand())
+	c.AddCommand(selfHealCommand(), imageCommand())
 	c.InitDefaultCompletionCmd()
 	for _, sub := range c.Commands() {
 		if sub.HasSubCommands() { // completion, approvals, audit, policy

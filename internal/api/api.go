@@ -68,6 +68,9 @@ type Options struct {
 	Agent func(token string) (name string, ok bool)
 	// Agents lists the agents. nil: none.
 	Agents func() []Agent
+	// Parent passes an escalation on to who this process works for and returns
+	// how it got there. nil: it works for nobody, and deals with it itself.
+	Parent func(ctx context.Context, e Escalation) (string, error)
 	// Status is what the process tells the operator, and a sub-agent its parent,
 	// of itself. nil: nothing.
 	Status func() any

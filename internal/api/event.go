@@ -84,7 +84,7 @@ func (s *Server) wake(ctx context.Context, conv chat.Address, text string, from 
 var severities = map[string]string{"critical": "🔴", "warning": "🟡", "error": "🟠", "info": "🟠"}
 
 func (s *Server) escalate(w http.ResponseWriter, r *http.Request, c caller) error {
-	b, err := decode[escalation](s, w, r)
+	b, err := decode[Escalation](s, w, r)
 	if err != nil {
 		return err
 	}
@@ -94,11 +94,19 @@ func (s *Server) escalate(w http.ResponseWriter, r *http.Request, c caller) erro
 		}
 		b.Agent = c.name
 	}
-	if err := b.check(); err != nil {
+	if err := b.Check(); err != nil {
 		return err
 	}
 	conv := chat.Address{Space: chat.Escalate, ID: b.Agent}
-	id, err := s.wake(r.Context(), conv, b.text(s.opts.Now()), chat.Person{ID: b.Agent, Bot: true}, turn.FromEscalation)
+	if s.opts.Parent != nil {
+		id, err := s.opts.Parent(r.Context(), b)
+		if err != nil {
+			return &problem{Status: http.StatusBadGateway, Text: err.Error()}
+		}
+		answer(w, http.StatusOK, map[string]any{"ok": true, "eventId": id, "channelId": conv.Channel()})
+		return nil
+	}
+	id, err := s.wake(r.Context(), conv, b.Text(s.opts.Now()), chat.Person{ID: b.Agent, Bot: true}, turn.FromEscalation)
 	if err != nil {
 		return err
 	}
@@ -106,18 +114,20 @@ func (s *Server) escalate(w http.ResponseWriter, r *http.Request, c caller) erro
 	return nil
 }
 
-type escalation struct {
+// An Escalation is trouble that somebody reports.
+type Escalation struct {
 	Agent       string `json:"agent"`
 	Issue       string `json:"issue"`
-	Context     string `json:"context"`
-	Severity    string `json:"severity"`
-	Environment string `json:"environment"`
+	Context     string `json:"context,omitempty"`
+	Severity    string `json:"severity,omitempty"`
+	Environment string `json:"environment,omitempty"`
 }
 
 // maxEnvironment bounds a label that is put into a heading.
 const maxEnvironment = 64
 
-func (e *escalation) check() error {
+// Check fills in what is not given and refuses what cannot be meant.
+func (e *Escalation) Check() error {
 	if err := required("agent", e.Agent, "issue", e.Issue); err != nil {
 		return err
 	}
@@ -139,8 +149,8 @@ func (e *escalation) check() error {
 	return nil
 }
 
-// text is the message an escalation becomes.
-func (e *escalation) text(at time.Time) string {
+// Text is the message an escalation becomes.
+func (e *Escalation) Text(at time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s **Escalation from @%s** [%s/%s]: %s", severities[e.Severity], e.Agent, e.Severity, e.Environment, e.Issue)
 	if e.Context != "" {

@@ -147,20 +147,20 @@ func TestEventIsDurableTurn(t *testing.T) {
 func TestEscalationText(t *testing.T) {
 	at := time.Date(2026, 5, 4, 3, 2, 1, 7e6, time.UTC)
 	for name, c := range map[string]struct {
-		e    escalation
+		e    Escalation
 		want string
 	}{
-		"defaults": {escalation{Agent: "billing", Issue: "down"},
+		"defaults": {Escalation{Agent: "billing", Issue: "down"},
 			"🟠 **Escalation from @billing** [error/prod]: down\n\n_Received via internal API at 2026-05-04T03:02:01.007Z_"},
-		"critical": {escalation{Agent: "billing", Issue: "down", Context: "disk full", Severity: "critical", Environment: "dev"},
+		"critical": {Escalation{Agent: "billing", Issue: "down", Context: "disk full", Severity: "critical", Environment: "dev"},
 			"🔴 **Escalation from @billing** [critical/dev]: down\n\nContext:\ndisk full\n\n_Received via internal API at 2026-05-04T03:02:01.007Z_"},
-		"warning": {escalation{Agent: "billing", Issue: "slow", Severity: "warning"},
+		"warning": {Escalation{Agent: "billing", Issue: "slow", Severity: "warning"},
 			"🟡 **Escalation from @billing** [warning/prod]: slow\n\n_Received via internal API at 2026-05-04T03:02:01.007Z_"},
 	} {
-		if err := c.e.check(); err != nil {
+		if err := c.e.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := c.e.text(at); got != c.want {
+		if got := c.e.Text(at); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

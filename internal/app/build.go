@@ -349,7 +349,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 			m := h.models.first()
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
 		},
-		Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) },
+		Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) }, Parent: s.forward(),
 		Secrets: s.secrets.source, Allowed: h.fleet.Allows, Drops: h.drops,
 		Observe: s.metrics.Request,
 	})

@@ -139,7 +139,9 @@ func (s *spawner) run(ctx context.Context) error {
 		return err
 	}
 	s.say("registered @%s at %s, secrets: %s", a.Name, a.BridgeURL, orNone(strings.Join(a.Secrets, ", ")))
-	keys["IRIS_API_TOKEN"] = a.Token
+	// One token: the agent's own API and bridge take it, and it is what the agent
+	// proves itself with here.
+	keys["IRIS_API_TOKEN"], keys["IRIS_BRIDGE_TOKEN"] = a.Token, a.Token
 	if so.SelfHeal || so.Secrets == "store" {
 		env["IRIS_API_URL"] = serverURL(s.opts.Config.API.Host, s.opts.Config.API.Port)
 		keys["IRIS_SECRET_BROKER_TOKEN"] = a.Token
@@ -213,6 +215,11 @@ func (s *spawner) skills() ([]skill.Skill, error) {
 // model it has, and the model's key.
 func (s *spawner) variables() (env map[string]string, keys map[string]secret.Value, err error) {
 	cfg := s.opts.Config
+	vault, err := openSecrets(cfg, newRedactor(cfg), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer vault.close()
 	provider, model := s.so.Provider, s.so.Model
 	if provider == "" {
 		provider = cfg.Model.Provider
@@ -222,7 +229,7 @@ func (s *spawner) variables() (env map[string]string, keys map[string]secret.Val
 	}
 	if provider == "" {
 		for _, p := range []string{"anthropic", "openai"} {
-			if v, ok := cfg.Lookup(providerKeys[p][0]); ok && !v.IsZero() {
+			if _, ok := vault.lookup(providerKeys[p][0]); ok {
 				provider = p
 				break
 			}
@@ -239,7 +246,7 @@ func (s *spawner) variables() (env map[string]string, keys map[string]secret.Val
 		return env, keys, nil
 	}
 	for _, name := range providerKeys[provider] {
-		v, ok := cfg.Lookup(name)
+		v, ok := vault.lookup(name)
 		if !ok {
 			s.say("warning: %s is not set; @%s cannot reach %s until it is", name, s.so.Name, provider)
 			continue
@@ -324,7 +331,12 @@ func (s *spawner) seedRepo(ctx context.Context, repo string) error {
 			return err
 		}
 	}
-	token, ok := s.opts.Config.Lookup("GITHUB_TOKEN")
+	vault, err := openSecrets(s.opts.Config, newRedactor(s.opts.Config), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer vault.close()
+	token, ok := vault.lookup("GITHUB_TOKEN")
 	if !ok {
 		s.say("repository %s: not committed, there is no GITHUB_TOKEN", filepath.Join(repo, dir))
 		return nil

@@ -139,6 +139,9 @@ type Agents struct {
 	// Dir is beside a workspace called data, so that /iris/data has /iris/agents.
 	Dir  string `toml:"dir" env:"IRIS_AGENTS_DIR" default:"<workspace>/agents; beside it if it is called data" help:"directory in which new sub-agents live"`
 	Repo string `toml:"repo" env:"IRIS_REPO_DIR" default:"none" help:"git repository that gets a directory agents/<name> for each new sub-agent"`
+	// Parent and Events make a process a sub-agent that escalates.
+	Parent string `toml:"parent" env:"IRIS_API_URL" default:"none" help:"API of the Iris this one works for; escalations go there"`
+	Events string `toml:"parent_events" env:"IRIS_EVENTS_DIR" default:"none" help:"directory in which escalations are left when the parent does not answer"`
 }
 
 // Bridge is the door for other Irises, and the way to the agents of this one.
