@@ -63,6 +63,11 @@ func firstProcess(ctx context.Context, opts ExecOptions) error {
 			opts.Listen = net.JoinHostPort(boot.Guest.String(), "8080")
 		}
 	}
+	if os.Getenv("PATH") == "" { // a kernel gives its first process none
+		if err := os.Setenv("PATH", bash.DefaultPath); err != nil {
+			return err
+		}
+	}
 	if boot.Token != "" {
 		opts.Token = secret.New(boot.Token)
 	}

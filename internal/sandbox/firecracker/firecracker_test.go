@@ -14,13 +14,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/microvm/microvmtest"
 	"github.com/iris-operator/iris/internal/sandbox"
 	"github.com/iris-operator/iris/internal/sandbox/firecracker/guest"
 	"github.com/iris-operator/iris/internal/sandbox/host"
 	"github.com/iris-operator/iris/internal/sandbox/sandboxtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	microvmtest.Main() // the test binary is also what stands for Firecracker
+	goleak.VerifyTestMain(m)
+}
 
 // exec is an exec-server on loopback, as a guest would have it, over a workspace
 // of its own.

@@ -26,6 +26,8 @@ type Box struct {
 	Workspace string
 	// NoSignals says that the level cannot tell a signal from an exit status.
 	NoSignals bool
+	// Slow is how many times slower than this machine the level is; 0 is 1.
+	Slow int
 }
 
 // conv is the conversation all tests speak in.

@@ -38,6 +38,7 @@ func survivors(t *testing.T, box Box) {
 			t.Run(name+"/"+end, func(t *testing.T) {
 				t.Parallel()
 				pids := box.Sandbox.Path(filepath.Join(box.Workspace, strings.ReplaceAll(name+end, " ", "")+".pids"))
+				cmd.Timeout *= time.Duration(max(box.Slow, 1))
 				cmd.Conversation, cmd.Env = conv, append([]string{"PIDS=" + pids}, environ...)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
