@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of the web page in a real Chromium. Where there is none it is
-# installed if that is allowed; else the tests are skipped and say so.
+# Runs the tests of the web page in a real Chromium, and those of the container
+# level with a container engine of their own. What is not there is installed if
+# that is allowed; else the tests are skipped and say so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v chromium chromium-browser google-chrome chrome >/dev/null; then
@@ -18,6 +19,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 go test -tags e2e -count=1 -timeout 20m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
+# Arguments choose among the tests of the page; the container level runs without.
+[ $# -gt 0 ] || ./scripts/dockerd.sh go test -count=1 -timeout 15m -v ./internal/sandbox/docker >>"$log" 2>&1 || status=$?
 grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$log" || true
 if grep -q -- '--- SKIP' "$log"; then
 	echo "e2e: skipped:"

@@ -122,12 +122,12 @@ func (d *Docker) inspect(ctx context.Context) error {
 	}
 	c := got.Container
 	switch {
+	case c.HostConfig != nil && c.HostConfig.Privileged:
+		return fmt.Errorf("the container %s is privileged, which is no wall: %s", d.opts.Container, d.advice())
 	case c.State == nil || !c.State.Running:
 		return fmt.Errorf("the container %s does not run: docker start %s", d.opts.Container, d.opts.Container)
 	case c.State.Paused:
 		return fmt.Errorf("the container %s is paused: docker unpause %s", d.opts.Container, d.opts.Container)
-	case c.HostConfig != nil && c.HostConfig.Privileged:
-		return fmt.Errorf("the container %s is privileged, which is no wall: %s", d.opts.Container, d.advice())
 	}
 	return nil
 }
