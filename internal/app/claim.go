@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/iris-operator/iris/internal/lease"
+	"github.com/iris-operator/iris/internal/process"
+	"github.com/iris-operator/iris/internal/sandbox/host"
 )
 
 // afterlife is how long a start waits for what a predecessor seems to hold. When
@@ -20,6 +23,23 @@ const (
 	afterlife = time.Second
 	lookAgain = 10 * time.Millisecond
 )
+
+// leftoverGrace is what a predecessor's commands have between TERM and KILL. It
+// is short: the start waits for it.
+const leftoverGrace = time.Second
+
+// endLeftovers ends what the commands of a killed predecessor had started and
+// left running. Their turns are about to be told that they were interrupted, and
+// then they must be. The caller holds the workspace.
+func endLeftovers(workspace string, log *slog.Logger) {
+	n, err := process.Sweep(host.Owner(workspace), leftoverGrace)
+	if n > 0 {
+		log.Warn("ended what the commands of a killed process had left running", "processes", n)
+	}
+	if err != nil {
+		log.Error("end what the commands of a killed process had left running", "error", err)
+	}
+}
 
 // patiently calls try until it succeeds, fails with an error that is not passing
 // by itself, or afterlife is over. It returns the last error.

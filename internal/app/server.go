@@ -142,6 +142,7 @@ func (s *server) serveWorkspace(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer held.Release()
+	endLeftovers(ws, s.log)
 	h, err := s.build(ctx, keeper)
 	if err != nil {
 		return err

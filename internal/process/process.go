@@ -21,6 +21,9 @@
 //   - Ending repeats until a look finds nothing: TERM, then, after a time, STOP
 //     until no new process turns up (a stopped process cannot fork), then KILL.
 //
+// A killed starter takes its programs along, but not their children; the next
+// start ends those with [Sweep].
+//
 // What escapes: a process that lays off both marks on purpose after losing its
 // parent, and what a program asks another service (systemd, docker, cron) to
 // start. A process of another user (sudo) is found but may be beyond our
@@ -50,7 +53,10 @@ type Spec struct {
 	Path string   // the executable
 	Args []string // its arguments, its own name first
 	Env  []string // the whole environment but for MarkName
-	Dir  string   // empty means the directory of this process
+	// Owner begins the program's mark, so that [Sweep] finds what is left of it
+	// when this process has been killed. Empty means that nothing does.
+	Owner string
+	Dir   string // empty means the directory of this process
 	// Files become the descriptors 0, 1, 2 and so on; nil leaves one closed.
 	// They stay the caller's to close.
 	Files []*os.File
@@ -68,9 +74,10 @@ type Spec struct {
 type Tree struct {
 	id    string
 	limit uint64 // the number in RLIMIT_RTTIME, 0 if it could not be set
-	pid   int
+	pid   int    // -1 if Sweep made the tree
 	start uint64
-	adopt bool // orphans come to us
+	adopt bool   // orphans come to us
+	sweep *sweep // nil unless Sweep made the tree
 	// holder as in Spec
 	holder bool
 	done   chan struct{}
@@ -88,6 +95,9 @@ type Tree struct {
 // of waiting. The program is waited for in the background.
 func Start(spec Spec) (*Tree, error) {
 	t := &Tree{id: newID(), holder: spec.Holder, done: make(chan struct{}), known: map[int]uint64{}}
+	if spec.Owner != "" {
+		t.id = spec.Owner + "-" + t.id
+	}
 	t.adopt = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 	p, limit, err := launch(spec.Path, spec.Args, &os.ProcAttr{
 		Dir:   spec.Dir,

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if mark := os.Getenv(starterEnv); mark != "" {
 		startForEver(mark)
 	}
+	if owner := os.Getenv(leaverEnv); owner != "" {
+		leave(owner)
+	}
 	goleak.VerifyTestMain(m)
 }
 

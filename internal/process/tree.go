@@ -63,6 +63,9 @@ func (t *Tree) childMarked(pids []int) bool {
 
 // marked reports whether a process carries the mark of the tree.
 func (t *Tree) marked(pid int) bool {
+	if t.sweep != nil {
+		return t.sweep.marked(pid)
+	}
 	return t.limit != 0 && limitOf(pid) == t.limit || hasVariable(pid, t.id)
 }
 
@@ -91,13 +94,16 @@ func (t *Tree) members() []stat {
 		s := procs[pid]
 		switch {
 		case s.start < t.start:
-		case t.known[pid] == s.start && s.start != 0, t.marked(pid), t.limit == 0 && s.session == t.pid:
+		case t.known[pid] == s.start && s.start != 0, t.marked(pid), t.sweep == nil && t.limit == 0 && s.session == t.pid:
 			roots = append(roots, pid)
 		}
 	}
 	var live []stat
 	for _, pid := range descend(below, roots) {
 		s := procs[pid]
+		if t.sweep != nil && t.sweep.spare[pid] {
+			continue
+		}
 		if s.zombie() {
 			if pid != t.pid && s.parent == self {
 				reap(pid)

@@ -14,6 +14,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -89,6 +91,13 @@ func New(opts Options) (*Host, error) {
 	return &Host{opts: opts, shell: shell}, nil
 }
 
+// Owner is the name in the marks of processes that work for a workspace, see
+// [process.Sweep]. It depends on the path alone.
+func Owner(workspace string) string {
+	sum := sha256.Sum256([]byte(filepath.Clean(workspace)))
+	return hex.EncodeToString(sum[:8])
+}
+
 // Name returns "host".
 func (h *Host) Name() string { return "host" }
 
@@ -118,6 +127,7 @@ func (h *Host) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, erro
 		Path:  h.shell,
 		Args:  []string{"bash", "--noprofile", "--norc", "-c", cmd.Script},
 		Env:   cmd.Env,
+		Owner: Owner(h.opts.Workspace),
 		Dir:   dir,
 		Files: files,
 	})
