@@ -50,10 +50,11 @@ func chatCommand() *cobra.Command {
 		}
 		ctx, _, stop := until(termSignals...)
 		defer stop()
-		return app.Chat(ctx, app.ChatOptions{
-			Options: app.Options{Config: cfg, Version: version(), Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()},
+		out := &output{file: os.Stdout}
+		return out.result(app.Chat(ctx, app.ChatOptions{
+			Options: app.Options{Config: cfg, Version: version(), Out: out, Err: os.Stderr, Environ: os.Environ()},
 			Session: *session, Runner: *agent, Text: text, In: os.Stdin,
-		})
+		}))
 	}
 	return c
 }

@@ -20,9 +20,10 @@ func doctorCommand() *cobra.Command {
 		cfg, warnings, err := flags.load(first(args))
 		ctx, _, stop := until(endSignals...)
 		defer stop()
-		return app.Doctor(ctx, app.DoctorOptions{
-			Config: cfg, ConfigErr: err, Warnings: warnings, Version: version(), Out: os.Stdout, Environ: os.Environ(),
-		})
+		out := &output{file: os.Stdout}
+		return out.result(app.Doctor(ctx, app.DoctorOptions{
+			Config: cfg, ConfigErr: err, Warnings: warnings, Version: version(), Out: out, Environ: os.Environ(),
+		}))
 	}
 	return c
 }

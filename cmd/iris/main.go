@@ -58,7 +58,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{unknownFlag(c, err)} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{wrongFlag(c, err)} })
 	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), versionCommand())
 	c.AddCommand(execServerCommand())
 	c.AddCommand(selfHealCommand(), imageCommand())
@@ -84,8 +84,8 @@ func onlyCommands(c *cobra.Command, args []string) error {
 // usageArgs makes wrong arguments an error of the command line.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return errUsage{err}
+		if check(c, args) != nil {
+			return errUsage{wrongArguments(c, check, args)}
 		}
 		return nil
 	}

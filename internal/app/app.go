@@ -73,8 +73,19 @@ func Serve(ctx context.Context, opts Options) error {
 	log.Info("starting", "version", opts.Version, "workspace", opts.Config.Workspace, "address", s.url)
 	err = group.Run(ctx)
 	log.Info("stopped")
+	var open *openError
+	if errors.As(err, &open) {
+		return open.error
+	}
 	return err
 }
+
+// An openError says why the workspace, or what is built in it, could not be
+// opened. It names what is wrong itself: the name of the part in front of it
+// would mislead.
+type openError struct{ error }
+
+func (e *openError) Unwrap() error { return e.error }
 
 func operatorToken(opts Options) (secret.Value, error) {
 	if !opts.Config.API.Token.IsZero() {

@@ -12,11 +12,13 @@ import (
 	"github.com/iris-operator/iris/internal/approval/audit"
 )
 
-// openAudit opens the record of commands. It needs no server.
+// openAudit opens the record of commands. It needs no server. Before the first
+// command there is none; it says so and returns nil.
 func openAudit(opts Options) (*os.File, error) {
 	f, err := os.Open(opts.Config.Bash.AuditFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no record of commands at %s yet", opts.Config.Bash.AuditFile)
+		_, err = fmt.Fprintf(opts.Err, "No command has run yet: there is no record at %s.\n", opts.Config.Bash.AuditFile)
+		return nil, err
 	}
 	return f, err
 }
@@ -25,7 +27,7 @@ func openAudit(opts Options) (*os.File, error) {
 // changed or does not follow the line before it.
 func VerifyAudit(opts Options) error {
 	f, err := openAudit(opts)
-	if err != nil {
+	if err != nil || f == nil {
 		return err
 	}
 	defer f.Close()
@@ -50,7 +52,7 @@ func VerifyAudit(opts Options) error {
 // last 0 prints all. asJSON prints them as lines of JSON.
 func ShowAudit(opts Options, filter audit.Filter, last int, asJSON bool) error {
 	f, err := openAudit(opts)
-	if err != nil {
+	if err != nil || f == nil {
 		return err
 	}
 	defer f.Close()

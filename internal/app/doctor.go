@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ type report struct {
 
 func newReport(out io.Writer, environ []string) report {
 	r := report{out: out, marks: [3]string{"ok  ", "note", "FAIL"}}
-	f, ok := out.(*os.File)
+	f, ok := out.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return r
 	}

@@ -40,7 +40,11 @@ func examineConfig(opts DoctorOptions) []finding {
 		if !ok {
 			fix = "follow the advice"
 		}
-		all = append(all, finding{what: "permissions", result: what, fix: fix})
+		about := "permissions"
+		if strings.HasPrefix(w, "the environment ") {
+			about = "environment"
+		}
+		all = append(all, finding{what: about, result: what, fix: fix})
 	}
 	return all
 }

@@ -170,13 +170,14 @@ func (m *models) build(ctx context.Context) ([]llm.Model, error) {
 // redirect applies the <PROVIDER>_BASE_URL variables.
 func (m *models) redirect(c *llm.Catalog) (*llm.Catalog, error) {
 	for _, p := range c.Providers() {
-		url, ok := m.keys.lookup(strings.ToUpper(strings.ReplaceAll(p, "-", "_")) + "_BASE_URL")
+		variable := strings.ToUpper(strings.ReplaceAll(p, "-", "_")) + "_BASE_URL"
+		url, ok := m.keys.lookup(variable)
 		if !ok {
 			continue
 		}
 		var err error
 		if c, err = c.WithBaseURL(p, url.Reveal()); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", variable, err)
 		}
 	}
 	return c, nil

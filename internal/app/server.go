@@ -125,6 +125,13 @@ func (s *server) serveHTTP(ln net.Listener, h http.Handler) func(context.Context
 // serveWorkspace takes the workspace for this process and builds what lives in
 // it.
 func (s *server) serveWorkspace(ctx context.Context, ready func()) error {
+	if err := s.holdWorkspace(ctx, ready); err != nil {
+		return &openError{err}
+	}
+	return nil
+}
+
+func (s *server) holdWorkspace(ctx context.Context, ready func()) error {
 	ws := s.opts.Config.Workspace
 	if err := prepare(ctx, ws, s.log); err != nil {
 		return err

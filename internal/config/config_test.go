@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,4 +222,30 @@ func FuzzLoadFile(f *testing.F) {
 			t.Fatalf("Load() = %v, %v", c, err)
 		}
 	})
+}
+
+// A variable that looks much like a setting is told about, one of a skill's own
+// is not.
+func TestMistypedVariable(t *testing.T) {
+	dir := t.TempDir()
+	_, warnings, err := Load(Source{Dir: dir, Home: dir, Environ: []string{"IRIS_API_PROT=1", "IRIS_TURN_TOKEN=x", "IRIS_COMMAND_ID=x", "IRIS_NONSENSE=1", "IRIS_API_PORT=3001"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"the environment sets IRIS_API_PROT, which is no setting: the nearest is IRIS_API_PORT"}
+	if !slices.Equal(warnings, want) {
+		t.Errorf("warnings = %q, want %q", warnings, want)
+	}
+}
+
+func TestNear(t *testing.T) {
+	known := []string{"help", "api-port", "workspace", "session"}
+	for word, want := range map[string]string{
+		"hlep": "help", "api-prt": "api-port", "sesion": "session", "workspce": "workspace", "wrokspcae": "workspace",
+		"nope": "", "prot": "", "x": "", "": "", "completely-different": "",
+	} {
+		if got := Near(word, known); got != want {
+			t.Errorf("Near(%q) = %q, want %q", word, got, want)
+		}
+	}
 }

@@ -56,7 +56,7 @@ func Load(src Source) (cfg *Config, warnings []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	warnings = append(warnings, more...)
+	warnings = append(append(warnings, more...), mistyped(environ)...)
 	if err := cfg.readEnviron(environ); err != nil {
 		return nil, nil, err
 	}
@@ -225,12 +225,29 @@ func expand(path string, src Source) string {
 	return filepath.Clean(path)
 }
 
+// mistyped warns of variables that are none of ours but look much like one. Any
+// other IRIS_* may belong to a skill or a script.
+func mistyped(environ map[string]string) (warnings []string) {
+	known := []string{"CONFIG"}
+	for _, f := range Fields() {
+		if name, ours := strings.CutPrefix(f.Env, "IRIS_"); ours {
+			known = append(known, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(environ)) {
+		bare, ours := strings.CutPrefix(name, "IRIS_")
+		if !ours || slices.Contains(known, bare) {
+			continue
+		}
+		if near := Near(bare, known); near != "" {
+			warnings = append(warnings, fmt.Sprintf("the environment sets %s, which is no setting: the nearest is IRIS_%s", name, near))
+		}
+	}
+	return warnings
+}
+
 // readEnviron lays the variables over what the file said.
 func (c *Config) readEnviron(environ map[string]string) error {
-	known := []string{"IRIS_CONFIG"}
-	for _, f := range Fields() {
-		known = append(known, f.Env)
-	}
 	// A set but empty variable is the same as none.
 	set := map[string]string{}
 	for k, v := range environ {
@@ -334,6 +351,16 @@ func Nearest(word string, candidates []string) string {
 		if d := distance(word, c); d < min {
 			best, min = c, d
 		}
+	}
+	return best
+}
+
+// Near returns the nearest candidate if a slip of the fingers explains the
+// difference, "" if none is that near.
+func Near(word string, candidates []string) string {
+	best := Nearest(word, candidates)
+	if d := distance(word, best); d > 2 && d > len(word)/4 || 2*d > len(word) {
+		return ""
 	}
 	return best
 }

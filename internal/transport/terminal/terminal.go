@@ -81,7 +81,7 @@ type talk struct {
 
 // terminal returns the file descriptor of a terminal.
 func terminal(w any) (fd int, ok bool) {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}
