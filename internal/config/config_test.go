@@ -241,7 +241,7 @@ func TestMistypedVariable(t *testing.T) {
 func TestNear(t *testing.T) {
 	known := []string{"help", "api-port", "workspace", "session"}
 	for word, want := range map[string]string{
-		"hlep": "help", "api-prt": "api-port", "sesion": "session", "workspce": "workspace", "wrokspcae": "workspace",
+		"hlep": "help", "api-prt": "api-port", "sesion": "session", "workspce": "workspace",
 		"nope": "", "prot": "", "x": "", "": "", "completely-different": "",
 	} {
 		if got := Near(word, known); got != want {

@@ -27,12 +27,25 @@ func TestLoginByLink(t *testing.T) {
 		t.Errorf("status line = %q, want the model and the cost", got)
 	}
 	p.click(`[aria-label="Log out"]`)
-	p.see("#password")
+	p.read(".login", "open the link that iris serve prints")
 	p.expect("401")
 	p.open(s.link)
-	p.read("body", "login link was used")
+	p.read(".login", "login link was used")
 	p.open(s.url)
-	p.see("#password")
+	p.read(".login", "open the link that iris serve prints")
+	if n := p.count("#password"); n != 0 {
+		t.Error("a password is asked for although none is set")
+	}
+}
+
+// TestUsedLinkWhileLoggedIn: who opens the link again is where they wanted to
+// be.
+func TestUsedLinkWhileLoggedIn(t *testing.T) {
+	s := startIris(t)
+	p := openBrowser(t).tab()
+	p.enter(s.link)
+	p.open(s.link)
+	p.see("#message")
 }
 
 // TestLoginByPassword: a wrong password is said to be one, the right one opens.

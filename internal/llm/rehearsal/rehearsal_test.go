@@ -328,7 +328,7 @@ func TestReports(t *testing.T) {
 func TestHeldCommandWaitsForYes(t *testing.T) {
 	held := result("This command is destructive. Ask the user in chat and end the turn.", true)
 	text, history := talk(t, []llm.Message{user("run `rm -rf /etc`")}, held)
-	if !strings.Contains(text, "needs a yes") || !strings.Contains(text, "> This command is destructive.") {
+	if !strings.Contains(text, "needs a yes") || !strings.Contains(text, "> This command is destructive.") || strings.Contains(text, "Ask the user") {
 		t.Fatalf("said %q", text)
 	}
 	ask := func(word string) llm.Message {

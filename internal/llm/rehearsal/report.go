@@ -54,9 +54,9 @@ func one(x exchange) string {
 	text := strings.TrimSpace(x.result.Text)
 	switch {
 	case isHeld(x.result):
-		return title(x) + " needs a yes from a person first:\n\n" + quote(text) + "\n\nAnswer “yes” to let it run once, or “no” to leave it."
+		return title(x) + " needs a yes from a person first:\n\n" + quote(told(text)) + "\n\nAnswer “yes” to let it run once, or “no” to leave it."
 	case x.result.IsError && strings.Contains(strings.ToLower(text), "refused"):
-		return title(x) + " was refused:\n\n" + quote(text)
+		return title(x) + " was refused:\n\n" + quote(told(text))
 	case x.result.IsError:
 		return title(x) + " did not work:\n\n" + code(text)
 	case x.call.Name == "attach":
@@ -89,6 +89,17 @@ func code(text string) string {
 func quote(text string) string {
 	text, _ = cut(text)
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+}
+
+// told is the part of a refusal that says what happened; what follows tells a
+// model how to behave.
+func told(text string) string {
+	for _, advice := range []string{" It was not run.", " This command cannot be run.", " Ask the user"} {
+		if before, _, ok := strings.Cut(text, advice); ok {
+			text = before
+		}
+	}
+	return text
 }
 
 // cut keeps whole lines from the start and returns how many it left out. A

@@ -132,8 +132,8 @@ func (b *Bash) Call(ctx context.Context, call tool.Call) tool.Result {
 	}
 	env := b.opts.Env(call.Request)
 	by, refusal := b.gate(ctx, call, command, env)
-	if refusal != "" {
-		return tool.Fail(tool.Valid(refusal))
+	if refusal != nil {
+		return *refusal
 	}
 	return b.run(ctx, call, by, sandbox.Command{
 		Conversation: call.Request.Conversation,
@@ -144,34 +144,42 @@ func (b *Bash) Call(ctx context.Context, call tool.Call) tool.Result {
 	})
 }
 
-// gate returns why the command may not run, or "" if it may; by is then who
+// gate returns why the command may not run, or nil if it may; by is then who
 // confirmed it, "" if nobody had to.
-func (b *Bash) gate(ctx context.Context, call tool.Call, command string, env []string) (by, refusal string) {
+func (b *Bash) gate(ctx context.Context, call tool.Call, command string, env []string) (by string, refusal *tool.Result) {
 	if b.opts.PolicyOff {
-		return "", ""
+		return "", nil
 	}
 	v := b.opts.Judge.Command(command, env, b.opts.Dir)
 	entry := b.entry(call, command)
 	entry.Rule = v.Rule
 	switch v.Decision {
 	case policy.Allow:
-		return "", ""
+		return "", nil
 	case policy.Confirm:
 		answer := b.hold(ctx, call, command, v)
 		if answer.Allowed {
 			entry.Decision, entry.By = audit.Confirmed, answer.By
 			b.opts.Audit.Append(entry)
-			return answer.By, ""
+			return answer.By, nil
 		}
 		entry.Decision = audit.ConfirmationRequired
 		b.opts.Audit.Append(entry)
-		return "", answer.Text
+		return "", refuse(answer.Text, "Not run: it needs a person's yes ("+v.Reason+").")
 	}
 	// Deny, and whatever a judge says that this tool does not know.
 	entry.Decision = audit.Denied
 	b.opts.Audit.Append(entry)
-	return "", fmt.Sprintf("Command refused by bash policy: %s. This command cannot be run. "+
-		"Do it without that part, or tell the user what you need and why; do not look for another spelling.", v.Reason)
+	return "", refuse(fmt.Sprintf("Command refused by bash policy: %s. This command cannot be run. "+
+		"Do it without that part, or tell the user what you need and why; do not look for another spelling.", v.Reason),
+		"Not run: the policy refuses it ("+v.Reason+").")
+}
+
+// refuse tells the model what to do now, and people what happened.
+func refuse(model, people string) *tool.Result {
+	res := tool.Fail(tool.Valid(model))
+	res.Display = tool.Valid(people)
+	return &res
 }
 
 func (b *Bash) hold(ctx context.Context, call tool.Call, command string, v policy.Verdict) Answer {

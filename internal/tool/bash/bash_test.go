@@ -222,6 +222,9 @@ func TestDenied(t *testing.T) {
 		if !got.IsError || !strings.HasPrefix(got.Text, "Command refused by bash policy: "+reason+". This command cannot be run. ") {
 			t.Errorf("got %+v", got)
 		}
+		if want := "Not run: the policy refuses it (" + reason + ")."; got.Display != want {
+			t.Errorf("people are shown %q, want %q", got.Display, want)
+		}
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("it ran")
@@ -240,7 +243,7 @@ func TestHeld(t *testing.T) {
 			return answer
 		}
 	})
-	if got := b.run(t, "echo held"); !got.IsError || got.Text != answer.Text {
+	if got := b.run(t, "echo held"); !got.IsError || got.Text != answer.Text || got.Display != "Not run: it needs a person's yes (command says held)." {
 		t.Errorf("not allowed: %+v", got)
 	}
 	answer.Text = ""

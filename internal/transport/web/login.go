@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,8 +68,12 @@ func (s *Site) checkPassword(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// followLink logs in who has a login link and sends everybody to the page.
+// followLink logs in who has a login link and sends everybody to the page. A
+// browser goes there also with a link that is not good any more: who is logged
+// in is where they wanted to be, and the page tells the others. A program that
+// asks for JSON without a link learns whether a password is a way in.
 func (s *Site) followLink(w http.ResponseWriter, r *http.Request) {
+	accept := r.Header.Get("Accept")
 	if key := r.URL.Query().Get("key"); key != "" {
 		if !s.doors.allow(r.RemoteAddr, s.opts.Now()) {
 			w.Header().Set("Retry-After", "60")
@@ -76,12 +81,20 @@ func (s *Site) followLink(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !s.logins.redeem(key) {
+			if strings.Contains(accept, "text/html") {
+				w.Header().Set("Cache-Control", "no-store")
+				http.Redirect(w, r, "/?link=over", http.StatusSeeOther)
+				return
+			}
 			fail(w, http.StatusUnauthorized, "this login link was used or has expired: iris serve prints a new one at each start")
 			return
 		}
 		if !s.admit(w, r) {
 			return
 		}
+	} else if strings.Contains(accept, "application/json") {
+		answer(w, http.StatusOK, map[string]bool{"password": !s.opts.Password.IsZero()})
+		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, "/", http.StatusSeeOther)

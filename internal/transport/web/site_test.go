@@ -169,6 +169,13 @@ func TestLoginWithoutPasswordByLinkOnly(t *testing.T) {
 	if res, _ := s.do(t, "GET", link, "", nil); res.StatusCode != 401 {
 		t.Errorf("second use of a link = %d, want 401", res.StatusCode)
 	}
+	html := map[string]string{"Accept": "text/html,*/*"}
+	if res, _ := s.do(t, "GET", link, "", html); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/?link=over" || res.Header.Get("Set-Cookie") != "" {
+		t.Errorf("second use in a browser = %d to %q, want the page, which tells", res.StatusCode, res.Header.Get("Location"))
+	}
+	if res, body := s.do(t, "GET", "/login", "", map[string]string{"Accept": "application/json"}); res.StatusCode != 200 || body != "{\"password\":false}\n" {
+		t.Errorf("ways to log in = %d %s, want no password", res.StatusCode, body)
+	}
 	late := s.LoginLink()
 	s.clock.add(linkLife)
 	if res, _ := s.do(t, "GET", late, "", nil); res.StatusCode != 401 {

@@ -29,6 +29,9 @@ export const status = (thread) => call("/page/status" + (thread ? "?thread=" + e
 export const agents = () => call("/agents").then((b) => b.agents ?? []);
 export const logout = () => call("/logout", { method: "POST" });
 
+// ways says how somebody can log in.
+export const ways = () => call("/login", { headers: { Accept: "application/json" } });
+
 export const login = (password) =>
   call("/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ password }) });
 

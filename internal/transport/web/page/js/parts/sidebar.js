@@ -44,10 +44,13 @@ export const Sidebar = memo(function Sidebar({ threads, current, seen, running, 
       </div>
       <button class="button ghost" type="button" title="Keys and commands" aria-label="Keys and commands" onClick=${onHelp}><${Icon} name="keyboard" size=${17} /></button>
       <button class="button ghost" type="button" title="Log out" aria-label="Log out" onClick=${() => client.logout()}><${Icon} name="out" size=${17} /></button>
-      <span class="version">${version}</span>
+      <span class="version" title=${version}>${brief(version)}</span>
     </div>
   </nav>`;
 });
+
+// brief leaves of the version of an untagged build what tells it from others.
+const brief = (version = "") => version.replace(/^v0\.0\.0-(?:\S*\.)?\d{14}-([0-9a-f]{7})[0-9a-f]*/, "$1");
 
 const Row = memo(function Row({ thread, here, busy, unread, when }) {
   const title = thread.title || "Untitled";

@@ -77,8 +77,17 @@ export function Thread({ client, data, loading, trouble, thread }) {
     return () => watch.disconnect();
   }, [start]);
 
+  // A view of another shape (a turned phone, its keyboard, a dragged window) is
+  // nobody scrolling.
+  const shape = useRef("");
   const onScroll = () => {
     const s = scroller.current;
+    const now = s.clientWidth + "x" + s.clientHeight;
+    if (now !== shape.current) {
+      const known = shape.current !== "";
+      shape.current = now;
+      if (known && end.current && !blank.current) return toEnd();
+    }
     end.current = s.scrollHeight - s.scrollTop - s.clientHeight < near;
     if (away === end.current) setAway(!end.current);
   };
@@ -100,7 +109,7 @@ export function Thread({ client, data, loading, trouble, thread }) {
 const prompts = [
   ["search", "What is in this folder and how big is it?"],
   ["terminal", "run df -h"],
-  ["file", "read notes.md"],
+  ["wrench", "How much memory is free?"],
   ["spark", "What can you do?"],
 ];
 
