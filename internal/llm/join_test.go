@@ -1,7 +1,11 @@
 package llm
 
 import (
+	"bufio"
+	"errors"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,5 +108,47 @@ func TestJoinerStops(t *testing.T) {
 				t.Errorf("%d calls, %v", calls, err)
 			}
 		})
+	}
+}
+
+// A stream that is never waited for is passed on in pieces, and one that never
+// ends is not read for ever.
+func TestAnswerThatNeverEnds(t *testing.T) {
+	frame := "data: " + strings.Repeat("x", 1000) + "\n\n"
+	endless := &packets{left: []string{frame}}
+	endless.before = func() { endless.left = []string{frame} }
+	got, longest := 0, 0
+	err := joinAll(endless, func(ev Event) bool {
+		got += len(ev.Text)
+		longest = max(longest, len(ev.Text))
+		return true
+	})
+	if !errors.Is(err, ErrFrame) || !strings.Contains(err.Error(), "longer than 8 MiB") {
+		t.Errorf("err = %v, want that the answer is too long", err)
+	}
+	if got < maxAnswer || got > maxAnswer+2000 || longest > maxHeld+1000 {
+		t.Errorf("passed on %d bytes, the longest piece %d", got, longest)
+	}
+}
+
+func TestPiecesOfOnePacketAreBounded(t *testing.T) {
+	all := strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n\n", 100)
+	var sizes []int
+	frames := NewFrames(strings.NewReader(all))
+	frames.r = bufio.NewReaderSize(strings.NewReader(all), len(all))
+	j := Join(frames, func(ev Event) bool {
+		sizes = append(sizes, len(ev.Text))
+		return true
+	})
+	for {
+		f, err := frames.Next()
+		if err != nil {
+			break
+		}
+		j.Add(Event{Text: string(f.Data)})
+	}
+	j.Flush()
+	if len(sizes) != 4 || slices.Max(sizes) > maxHeld+1000 {
+		t.Errorf("pieces of %v bytes", sizes)
 	}
 }

@@ -4,11 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 )
 
 // ErrFrame is returned by Frames for a frame that is longer than it may be.
 var ErrFrame = errors.New("event of the stream is too long")
+
+// errAnswer is why the stream of an answer that never ends is not read on.
+var errAnswer = fmt.Errorf("%w: the whole answer is longer than %d MiB", ErrFrame, maxAnswer>>20)
+
+// maxAnswer bounds the text and the thinking of one answer, in bytes. The longest
+// that models give are near half a million; a stream that goes on and on would
+// take all memory.
+const maxAnswer = 8 << 20
+
+// maxStream bounds one answer as it comes over the wire, arguments of calls
+// included. Half a million bytes of text in events of single tokens are about a
+// fifth of it.
+const maxStream = 256 << 20
 
 // maxFrame bounds one server-sent event. The largest known are whole answers
 // repeated at the end of a Responses stream.
@@ -30,6 +44,8 @@ type Frames struct {
 	kind   string
 	afterR bool         // the last line ended in CR: an LF that follows belongs to it
 	idle   func() error // called before the stream is waited for; may be nil
+	failed error        // what Next returns from now on, if not nil
+	read   int          // bytes of the stream so far
 }
 
 // NewFrames returns a reader of the events in r. It does not close r.
@@ -42,6 +58,12 @@ func NewFrames(r io.Reader) *Frames {
 // io.EOF, and io.ErrUnexpectedEOF if the stream ended inside an event.
 func (f *Frames) Next() (Frame, error) {
 	f.data, f.kind, f.lines = f.data[:0], "", 0
+	if f.failed == nil && f.read > maxStream {
+		f.failed = errAnswer
+	}
+	if f.failed != nil {
+		return Frame{}, f.failed
+	}
 	for {
 		line, err := f.readLine()
 		if err != nil {
@@ -125,4 +147,7 @@ func (f *Frames) readLine() ([]byte, error) {
 }
 
 // skip drops n bytes that are buffered, which cannot fail.
-func (f *Frames) skip(n int) { _, _ = f.r.Discard(n) }
+func (f *Frames) skip(n int) {
+	f.read += n
+	_, _ = f.r.Discard(n)
+}
