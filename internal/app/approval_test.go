@@ -438,7 +438,7 @@ func TestApprovalsCommand(t *testing.T) {
 		}
 	}
 	want(printed(app.ListApprovals(t.Context(), opts)), "no Iris answers at")
-	want(printed(app.VerifyAudit(opts)), "there is no record of commands")
+	want(printed(app.VerifyAudit(opts)), "No command has run yet: there is no record at ")
 	s := p.serve()
 	id := p.session()
 	want(printed(app.ListApprovals(t.Context(), opts)), "No command waits")
