@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,13 +24,19 @@ const (
 	exitInterrupted = 130 // Ctrl-C
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(filepath.Base(os.Args[0]), os.Args[1:])) }
 
 // errUsage marks an error of the command line.
 type errUsage struct{ error }
 
-func run(args []string) (code int) {
-	root := root()
+func run(name string, args []string) (code int) {
+	root := called(name)
+	if name == "iris-secret" {
+		args = append([]string{"secret"}, args...)
+	}
+	if root.Name() == "iris" && name != "iris-secret" {
+		name = "iris"
+	}
 	root.SetArgs(args)
 	at, err := root.ExecuteC()
 	var usage errUsage
@@ -40,11 +47,28 @@ func run(args []string) (code int) {
 		return exitInterrupted
 	case errors.Is(err, app.ErrTold):
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "iris: %v\nSee '%s --help'.\n", err, at.CommandPath())
+		fmt.Fprintf(os.Stderr, "%s: %v\nSee '%s --help'.\n", name, err, at.CommandPath())
 	default:
-		fmt.Fprintln(os.Stderr, "iris:", err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 	}
 	return exitFailed
+}
+
+// called returns what the binary does under a name: links to it are commands of
+// their own.
+func called(name string) *cobra.Command {
+	var c *cobra.Command
+	switch name {
+	case "get-secret":
+		c = getSecretCommand()
+	case "set-secret":
+		c = setSecretCommand()
+	default:
+		return root()
+	}
+	c.SilenceErrors, c.SilenceUsage, c.Version = true, true, version()
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{wrongFlag(c, err)} })
+	return c
 }
 
 // root lists the subcommands.
@@ -60,6 +84,7 @@ func root() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{wrongFlag(c, err)} })
 	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), versionCommand())
+	c.AddCommand(secretCommand(), brokerCommand())
 	c.AddCommand(execServerCommand())
 	c.AddCommand(selfHealCommand(), imageCommand())
 	c.InitDefaultCompletionCmd()

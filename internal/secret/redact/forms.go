@@ -46,6 +46,10 @@ func forms(value string) []string {
 		add(h, strings.ToUpper(h))
 		add(base64Forms(part)...)
 	}
+	if len(value) > wrapFrom {
+		add(base64Lines(value, 76)...)
+		add(base64Lines(value, 64)...)
+	}
 	if strings.Contains(value, "\n") {
 		add(strings.ReplaceAll(value, "\n", "\r\n"))
 		for line := range strings.SplitSeq(value, "\n") {
@@ -207,10 +211,8 @@ func base64Forms(s string) []string {
 		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			list = append(list, enc.EncodeToString(data)[from:to])
 		}
-		if text := base64.RawStdEncoding.EncodeToString(data); len(s) <= wrapFrom {
-			list = append(list, wrapped(text[from:to])...)
-		} else if before == 0 {
-			list = append(list, wrap(text[:to], 76, 76), wrap(text[:to], 64, 64))
+		if len(s) <= wrapFrom {
+			list = append(list, wrapped(base64.RawStdEncoding.EncodeToString(data)[from:to])...)
 		}
 	}
 	return list
@@ -231,6 +233,20 @@ func wrapped(s string) []string {
 		}
 	}
 	return list
+}
+
+// base64Lines is a long value in base64 that begins with it, in filled lines, some
+// lines at a time.
+func base64Lines(s string, width int) []string {
+	const some = 16
+	text := base64.RawStdEncoding.EncodeToString([]byte(s))
+	lines := strings.Split(wrap(text[:len(s)*8/6], width, width), "\n")
+	var list []string
+	for len(lines) > some+1 { // the last line may be too short to stand alone
+		list = append(list, strings.Join(lines[:some], "\n"))
+		lines = lines[some:]
+	}
+	return append(list, strings.Join(lines, "\n"))
 }
 
 // wrap breaks s after first characters and from there on after every width.
