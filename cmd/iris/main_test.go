@@ -17,7 +17,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"iris": main}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"iris": main, "iris-secret": main, "get-secret": main, "set-secret": main})
+}
 
 // patience is how long a story waits for what should take a moment.
 const patience = 60 * time.Second

@@ -166,3 +166,67 @@ func TestCanariesNeverComeOut(t *testing.T) {
 		t.Errorf("only %d places hold a mark", marked)
 	}
 }
+
+// A store is enough: the model's key comes from it, the environment is cleaned of
+// what it holds, and a person hands a secret over by a link.
+func TestStoreModeNeedsNoEnvironment(t *testing.T) {
+	model := llmtest.NewServer(t)
+	model.Script(func(r llmtest.Request) llmtest.Answer {
+		return llmtest.Answer{Parts: []llm.Part{llmtest.Text("heard: " + r.Text())}}
+	})
+	p, vault := vaulted(t, nil, "IRIS_PROVIDER=anthropic", "ANTHROPIC_BASE_URL="+model.URL(), "IRIS_BASE_DOMAIN=iris.example.org")
+	for name, v := range map[string]string{"ANTHROPIC-API-KEY": "sk-of-the-store", "GITHUB-TOKEN": "ghp-canary-value"} {
+		if _, err := vault.Put(t.Context(), name, secret.New(v), secret.Put{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := p.serve("GITHUB_TOKEN=ghp-canary-value", "RESEND_API_KEY=re-only-here", "TELEGRAM_BOT_TOKEN=")
+	id := p.session()
+	if a := p.do("POST", "/sessions/"+id+"/message", `{"text":"hello"}`); a.status != http.StatusOK {
+		t.Fatalf("message: %v", a)
+	}
+	if got := model.Requests()[0].Header.Get("X-Api-Key"); got != "sk-of-the-store" {
+		t.Errorf("the model got the key %q", got)
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if environ := string(data); strings.Contains(environ, "ghp-canary-value") || strings.Contains(environ, pagePassword) || !strings.Contains(environ, "re-only-here") {
+		t.Errorf("the environment after the start: %q", environ)
+	}
+	if !strings.Contains(s.stderr.String(), "RESEND_API_KEY") || strings.Contains(s.stderr.String(), "re-only-here") {
+		t.Errorf("what stays is not named in the log: %s", s.stderr)
+	}
+
+	a := p.do("POST", "/secret-drops", `{"name":"STRIPE-KEY","channelId":"SESSION-`+id+`"}`)
+	path := a.field(p, "path")
+	if a.field(p, "url") != "https://iris.example.org"+path {
+		t.Errorf("drop: %v", a)
+	}
+	if f := p.do("GET", path, "", "Authorization", ""); f.status != http.StatusOK || !strings.Contains(f.body, "STRIPE-KEY") {
+		t.Fatalf("the form: %v", f)
+	}
+	p.do("POST", path, `{"value":"sk-live-canary"}`, "Authorization", "")
+	if f := p.do("POST", path, `{"value":"sk-live-other"}`, "Authorization", ""); f.status != http.StatusNotFound {
+		t.Errorf("a second use: %v", f)
+	}
+	if v, m, err := vault.Get(t.Context(), "STRIPE-KEY"); err != nil || !v.Equal("sk-live-canary") || m.Origin != secret.FromDrop {
+		t.Errorf("stored: %v, %+v", err, m)
+	}
+	until(t, "the conversation is told", func() bool {
+		for _, r := range model.Requests() {
+			if strings.Contains(string(r.Body), "sk-live-canary") {
+				t.Fatal("the model is told the value")
+			}
+			if strings.Contains(r.Text(), "STRIPE-KEY") {
+				return true
+			}
+		}
+		return false
+	})
+	if a := p.do("GET", "/secret/STRIPE_KEY", ""); a.field(p, "value") != "sk-live-canary" {
+		t.Errorf("GET: %v", a)
+	}
+	s.stop()
+}

@@ -209,6 +209,7 @@ func (s *server) serveEngine(ctx context.Context, ready func()) error {
 // serveRoutes opens the gate.
 func (s *server) serveRoutes(ctx context.Context, ready func()) error {
 	h := s.house
+	s.secrets.scrub(ctx, s.opts.Environ)
 	s.gate.open(s.routes(h.drops.before(h.api.Handler(h.site))))
 	ready()
 	s.greet()
