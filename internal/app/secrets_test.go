@@ -20,8 +20,8 @@ import (
 	"github.com/iris-operator/iris/internal/secret/store"
 )
 
-// canaries are 50 secrets of odd shapes, each found by its own text.
-func canaries() []string {
+// oddSecrets are 50 secrets of odd shapes, each found by its own text.
+func oddSecrets() []string {
 	var all []string
 	for i, v := range secrettest.Values() {
 		if len(v) < 10_000 {
@@ -58,7 +58,7 @@ func vaulted(t *testing.T, values []string, environ ...string) (*place, *store.S
 // No secret comes out on any way, though people write it, commands print it in
 // many encodings and the model says it.
 func TestCanariesNeverComeOut(t *testing.T) {
-	values := canaries()
+	values := oddSecrets()
 	const batch = 10
 	model := llmtest.NewServer(t)
 	p, _ := vaulted(t, values, append(wires(model)[0], "GITHUB_TOKEN="+values[len(values)-1])...)
