@@ -68,6 +68,10 @@ func Serve(ctx context.Context, opts Options) error {
 		}
 	}
 	s := &server{opts: opts, log: log, token: token, secrets: vault, url: baseURL(ln.Addr()), gate: newGate()}
+	if err := s.listenBridge(ctx); err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer s.closeBridge()
 	group := lifetime.New(s.parts(ln)...)
 	s.gate.group.Store(group)
 	log.Info("starting", "version", opts.Version, "workspace", opts.Config.Workspace, "address", s.url)

@@ -91,13 +91,26 @@ func (s *server) openBridge(h *house) (err error) {
 		Limits: wire.Limits{Idle: cfg.Idle.Duration(), Max: cfg.Max.Duration()}, Plain: cfg.Plain.Duration(),
 		Heartbeat: cfg.Heartbeat.Duration(), Retention: cfg.Retention.Duration(), Logger: s.log,
 	}
-	if cfg.Port != 0 {
-		opts.Listen = func(ctx context.Context) (net.Listener, error) {
-			return listen(ctx, cfg.Host, cfg.Port, "IRIS_BRIDGE_PORT")
-		}
+	if s.bridgeDoor != nil {
+		opts.Listen = func(context.Context) (net.Listener, error) { return s.bridgeDoor, nil }
 	}
 	h.bridge, err = bridge.New(opts)
 	return err
+}
+
+// listenBridge opens the port at once: whoever connects while the server starts
+// waits for it instead of being refused.
+func (s *server) listenBridge(ctx context.Context) (err error) {
+	if cfg := s.opts.Config.Bridge; cfg.Port != 0 {
+		s.bridgeDoor, err = listen(ctx, cfg.Host, cfg.Port, "IRIS_BRIDGE_PORT")
+	}
+	return err
+}
+
+func (s *server) closeBridge() {
+	if s.bridgeDoor != nil {
+		_ = s.bridgeDoor.Close() // it is closed already if the bridge was served
+	}
 }
 
 // bridgeTokens are what callers may show, once a token is configured: it, and

@@ -45,10 +45,12 @@ type server struct {
 	// secrets is where they come from.
 	secrets *secrets
 
-	gate    *gate
-	metrics *observe.Metrics
-	ledger  *ledger
-	house   *house
+	gate *gate
+	// bridgeDoor is the bridge's listener, nil if there is none.
+	bridgeDoor net.Listener
+	metrics    *observe.Metrics
+	ledger     *ledger
+	house      *house
 }
 
 // house is what the workspace part opens and everything else lives in.

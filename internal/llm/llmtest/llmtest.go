@@ -228,6 +228,13 @@ func (s *Server) Script(f func(Request) Answer) {
 	s.script = f
 }
 
+// Active is how many requests are being answered.
+func (s *Server) Active() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active
+}
+
 // Answers scripts one answer per request; the last one repeats.
 func (s *Server) Answers(answers ...Answer) {
 	var mu sync.Mutex

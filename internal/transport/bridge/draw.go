@@ -23,6 +23,10 @@ type drawing struct {
 	turn turn.ID
 	seq  int64
 	asks []*turn.Ask
+	// twins counts, by text, the statuses that wait for a tool call of the same
+	// text (above 0), or the calls that wait for a status: a runner may tell
+	// both of one call, and it is one line.
+	twins map[string]int
 }
 
 // draw returns the line of a record. mine says that the record is of this turn,
@@ -66,15 +70,15 @@ func passing(data []byte) bool {
 func (d *drawing) event(e turn.Event) wire.Line {
 	switch e.Kind {
 	case turn.Status:
-		return d.status(strings.TrimSpace(strings.Trim(strings.TrimSpace(e.Label), "_")))
+		return d.step(strings.TrimSpace(strings.Trim(strings.TrimSpace(e.Label), "_")), 1)
 	case turn.ToolUse:
 		if e.Tool == nil || e.Tool.Phase != turn.Start {
 			break
 		}
 		if e.Tool.Label == "" {
-			return d.status("→ running " + e.Tool.Name)
+			return d.step("→ running "+e.Tool.Name, -1)
 		}
-		return d.status("→ " + e.Tool.Label)
+		return d.step("→ "+e.Tool.Label, -1)
 	case turn.FileOut:
 		return d.status("file: " + e.ShownName())
 	case turn.AskFor:
@@ -87,6 +91,22 @@ func (d *drawing) event(e turn.Event) wire.Line {
 		return d.end(e)
 	}
 	return wire.Line{}
+}
+
+// step is the line of a status (side 1) or of the start of a tool call (side -1),
+// unless its twin has been drawn.
+func (d *drawing) step(text string, side int) wire.Line {
+	if d.twins == nil {
+		d.twins = map[string]int{}
+	}
+	told := d.twins[text]*side < 0
+	if d.twins[text] += side; d.twins[text] == 0 {
+		delete(d.twins, text)
+	}
+	if told {
+		return wire.Line{}
+	}
+	return d.status(text)
 }
 
 func (d *drawing) status(text string) wire.Line {
