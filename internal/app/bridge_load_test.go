@@ -31,7 +31,7 @@ type sub struct {
 func newSub(t testing.TB, model *llmtest.Server, width int) *sub {
 	t.Helper()
 	port := freePort(t)
-	p := newPlace(t, append(wires(model)[1], "IRIS_BRIDGE_PORT="+strconv.Itoa(port), "IRIS_LOG_LEVEL=warn", "GOGC=40")...)
+	p := newPlace(t, append(wires(model)[1], "IRIS_BRIDGE_PORT="+strconv.Itoa(port), "IRIS_LOG_LEVEL=warn")...)
 	transport := &http.Transport{MaxIdleConnsPerHost: width, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &sub{p: p, server: p.serve(), url: fmt.Sprintf("http://127.0.0.1:%d/bridge", port), client: &http.Client{Transport: transport}}

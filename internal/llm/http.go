@@ -15,12 +15,11 @@ const (
 	// idleTime is less than the time after which the load balancers in front
 	// of providers drop an idle connection without a word.
 	idleTime = 50 * time.Second
-	// writeBuffer takes the first request of a conversation in one write to the
-	// socket. What does not fit is copied once more, in a buffer that is made for
-	// it. Every turn that runs has one: a thousand of them take 16 MiB.
-	writeBuffer = 16 << 10
-	// readBuffer takes what a fast model sends at once in one read.
-	readBuffer = 8 << 10
+	// writeBuffer and readBuffer are what every turn that waits for its model
+	// holds in memory: small, for there may be a thousand. What does not fit is
+	// written from where it lies; a fast model is read in a few reads more.
+	writeBuffer = 4 << 10
+	readBuffer  = 4 << 10
 )
 
 // NewHTTPClient returns a client for one provider, with connections of its own
