@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/iris-operator/iris/internal/secret"
@@ -48,11 +49,15 @@ func Bundled(account string) map[string]Service {
 }
 
 // serviceName is what a service may be called: one part of a path.
-var serviceName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var serviceName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+})
 
 // headerName is what a header may be called. Underscores, which some servers read
 // as hyphens, are left out.
-var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+var headerName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+})
 
 // Load reads the operator's services, {"name": {"upstream", "secret",
 // "headers"}}, over the bundled ones: same name, other service. A missing file
@@ -91,7 +96,7 @@ func Parse(data []byte) (map[string]Service, error) {
 func (s Service) check(name string) error {
 	u, err := url.Parse(s.Upstream)
 	switch {
-	case !serviceName.MatchString(name):
+	case !serviceName().MatchString(name):
 		return fmt.Errorf("service %.80q: a name has a-z, 0-9, - and _", name)
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("service %s: upstream is not an address such as https://api.example.org", name)
@@ -100,7 +105,7 @@ func (s Service) check(name string) error {
 	}
 	used := false
 	for k, v := range s.Headers {
-		if !headerName.MatchString(k) || strings.ContainsFunc(v, unicode.IsControl) {
+		if !headerName().MatchString(k) || strings.ContainsFunc(v, unicode.IsControl) {
 			return fmt.Errorf("service %s: %.80q is no header", name, k)
 		}
 		used = used || strings.Contains(v, "{value}")
