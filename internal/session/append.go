@@ -10,9 +10,13 @@ import (
 // caller puts back; a missing file has none and size 0.
 func (s *Store) size(c *conv, name string) (*handle, int64, error) {
 	k := c.holds(name)
+	if k.missing {
+		return nil, 0, nil
+	}
 	if k.h == nil {
 		h, size, err := s.files.get(c.file(name), false)
 		if errors.Is(err, fs.ErrNotExist) {
+			k.missing = true
 			return nil, 0, nil
 		}
 		if err != nil {
@@ -35,7 +39,7 @@ func (s *Store) write(c *conv, name string, ext *extent, data []byte) error {
 			s.setCaughtUp(c.addr, false)
 			return fmt.Errorf("open %s: %w", c.file(name), err)
 		}
-		k.h, k.size = h, size
+		k.h, k.size, k.missing = h, size, false
 	}
 	if err := s.writeTo(k.h, ext, data); err != nil {
 		s.letGo(k)

@@ -58,10 +58,13 @@ func (c *fileCache) get(p string, create bool) (*handle, int64, error) {
 	c.mu.Unlock()
 
 	flag := os.O_RDWR | os.O_APPEND
-	f, err := c.root.OpenFile(p, flag, 0)
+	if create {
+		flag |= os.O_CREATE
+	}
+	f, err := c.root.OpenFile(p, flag, fileMode)
 	if create && errors.Is(err, fs.ErrNotExist) {
 		if err = c.root.MkdirAll(path.Dir(p), dirMode); err == nil {
-			f, err = c.root.OpenFile(p, flag|os.O_CREATE, fileMode)
+			f, err = c.root.OpenFile(p, flag, fileMode)
 		}
 	}
 	if err != nil {

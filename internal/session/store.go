@@ -96,8 +96,9 @@ type conv struct {
 
 // A heldFile is one of a conversation's two growing files.
 type heldFile struct {
-	h    *handle
-	size int64
+	h       *handle
+	size    int64
+	missing bool // there was no such file
 }
 
 // holds returns the place of a file among those held.
