@@ -10,8 +10,8 @@
 // turn is its records in the journal; everything the engine keeps in memory can
 // be made from them again.
 //
-// Follow one message: [Engine.Submit] → accept → drive → runTurn → attempt.Emit
-// → terminal → finish.
+// Follow one message: [Engine.Submit] → accept → drive → runTurn →
+// watchdog.guard → attempt.Emit → settleEnd.
 //
 // Locks, in the order they may be taken: attempt.mu, lane.order, Engine.mu; and
 // lane.archiving, lane.order, Engine.mu. None is held while a runner, a hook, a
