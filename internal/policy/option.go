@@ -70,8 +70,12 @@ func (l *line) longOption(g grammar, args []string, i int) int {
 	return 0
 }
 
-// takes reports whether a long option has a value.
+// takes reports whether a long option has a value. The empty name, that of "--",
+// has none.
 func (g grammar) takes(name string) bool {
+	if name == "" {
+		return false
+	}
 	i := strings.Index(g.long, name)
 	for i >= 0 {
 		if i > 0 && g.long[i-1] == ' ' && i+len(name) < len(g.long) && g.long[i+len(name)] == ' ' {
