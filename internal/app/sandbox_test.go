@@ -178,3 +178,48 @@ func TestVerifyTellsWhatTheHostLacks(t *testing.T) {
 		}
 	}
 }
+
+// TestSameVerdictFromEveryOrigin: a command that the policy refuses is refused, and
+// recorded, whoever asks for it (F38).
+func TestSameVerdictFromEveryOrigin(t *testing.T) {
+	p := newPlace(t)
+	s := p.serve()
+	const ask = "run `cat .env`"
+	count := func() (denied int) {
+		log, err := os.ReadFile(p.workspace + "/meta/bash-audit.log")
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			if !strings.Contains(line, `"denied"`) || !strings.Contains(line, `"rule":"secret"`) || !strings.Contains(line, `"command":"cat .env"`) {
+				t.Errorf("audit line %s", line)
+			}
+			denied++
+		}
+		return denied
+	}
+	if out := p.say(p.session(), ask); !strings.Contains(out, "refused by bash policy") {
+		t.Errorf("in a session: %q", out)
+	}
+	file, err := json.Marshal(map[string]string{"type": "immediate", "channelId": "SESSION-" + p.session(), "text": ask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, origin := range map[string]func() error{
+		"event": func() error {
+			a := p.do("POST", "/event", `{"channelId":"SESSION-`+p.session()+`","text":"`+ask+`"}`)
+			if a.status != http.StatusOK {
+				return fmt.Errorf("%v", a)
+			}
+			return nil
+		},
+		"event file": func() error { return os.WriteFile(p.workspace+"/events/now.json", file, 0o600) },
+	} {
+		before := count()
+		if err := origin(); err != nil {
+			t.Fatalf("%s: %v", n, err)
+		}
+		until(t, "the command of an "+n+" is judged", func() bool { return count() > before })
+	}
+	s.stop()
+}
