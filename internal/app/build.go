@@ -180,6 +180,12 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	environ := bash.Environ(s.opts.Environ, cfg.Bash.PassEnv...)
 	if box.environ != nil {
 		environ = box.environ(environ)
+	} else {
+		bin, err := linkCommands(cfg.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		environ = withCommands(environ, bin)
 	}
 	run, err := bash.New(bash.Options{
 		Sandbox: box.Sandbox, Judge: judge, Audit: s.secrets.veil.Audit(h.audit), Outputs: outputs, Dir: dir,
