@@ -96,6 +96,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 		s.platformsPart(),
 		{Name: "archive", Serve: s.serveArchive},
 		{Name: "fleet", Serve: s.serveFleet},
+		{Name: "leftovers", Serve: s.serveLeftovers},
 	}
 	if cfg.Web.Port != 0 {
 		parts = append(parts, lifetime.Part{Name: "page listener", Serve: s.servePage})
