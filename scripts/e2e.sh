@@ -14,6 +14,16 @@ if ! command -v chromium chromium-browser google-chrome chrome >/dev/null; then
 		echo "e2e: there is no chromium and this is no root shell with apt-get; what needs it is skipped" >&2
 	fi
 fi
+# A machine of its own for a sub-agent: systemd-nspawn boots a small Debian, which
+# is made once and kept in /var/cache/iris-e2e.
+if ! command -v systemd-nspawn >/dev/null || ! command -v debootstrap >/dev/null; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "e2e: installing systemd-container and debootstrap"
+		if ! (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd-container debootstrap) >/dev/null; then
+			echo "e2e: they could not be installed; the machine of its own is skipped" >&2
+		fi
+	fi
+fi
 command -v node >/dev/null || echo "e2e: there is no node; the page's reducer is not tested on its own"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
