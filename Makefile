@@ -26,6 +26,7 @@ vet:
 test: deps vet
 	$(GO) test -race -timeout 8m ./...
 	$(GO) test -timeout 5m ./facilitate/ ./facilitate/facilitatetest
+	$(GO) test -timeout 2m -run 'TestThousandStreams' ./internal/app
 	$(GO) test -timeout 5m -run 'Chaos|Outage' ./internal/delivery/
 	cd bench && $(GO) vet ./... && $(GO) test -short -timeout 2m ./...
 

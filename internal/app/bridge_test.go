@@ -123,6 +123,14 @@ func TestAgentEverywhere(t *testing.T) {
 	if strings.Join(shown, "; ") != "→ a1 step 1; → a1 step 2" {
 		t.Errorf("progress %q", shown)
 	}
+	// Spec 3.14: a bridge turn has a context and no log.
+	held := filepath.Join(d.agent.workspace, "BRIDGE-SESSION-"+s)
+	if _, err := os.Stat(filepath.Join(held, "context.jsonl")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(held, "log.jsonl")); err == nil {
+		t.Error("a bridge turn is logged")
+	}
 	// As the runner of a session.
 	made := p.do("POST", "/sessions", `{"originChannel":"C1","originThreadTs":"1.1","runner":"billing"}`)
 	if got := ask(made.field(p, "sessionId"), "bill a2 in 1 steps of 0"); got != "paid a2" {

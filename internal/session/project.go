@@ -191,6 +191,9 @@ func botLine(text string, id turn.ID, at time.Time) Line {
 
 // line appends one line to the log unless its record is there.
 func (s *Store) line(c *conv, seq int64, l Line) error {
+	if c.addr.Space == chat.Bridge {
+		return nil // its job log has the replies; the questions are in the asker's log
+	}
 	if err := s.loadLog(c); err != nil {
 		return err
 	}
