@@ -74,6 +74,7 @@ var plan = []row{
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},
 	{"internal/transport/bridge", "the door for other Irises", list("chat", "turn", "transport", "journal", "bridge", "secret")},
 	{"internal/transport/web", "login, static files, the socket", list("chat", "turn", "transport", "secret")},
+	{"internal/transport/telegram", "the Bot API: a poll loop, a claim, HTML", list("chat", "turn", "transport", "secret")},
 	{"internal/engine", "lanes, lifecycle, fan-out, recovery", list("chat", "turn", "journal", "runner", "transport", "route", "session")},
 
 	{"internal/api", "the HTTP API", list("chat", "turn", "journal", "transport", "session", "engine", "approval", "secret")},

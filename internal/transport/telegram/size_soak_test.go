@@ -1,0 +1,5 @@
+//go:build soak
+
+package telegram
+
+const documents = 100_000
