@@ -34,6 +34,9 @@ const (
 	maxHeader         = 64 << 10
 	// shutdownHTTP is what requests get to finish when all turns have ended.
 	shutdownHTTP = 3 * time.Second
+	// workspaceGrace is enough to bring the files of some thousand conversations
+	// to disk.
+	workspaceGrace = time.Minute
 )
 
 // server is one running process.
@@ -77,7 +80,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 	cfg := s.opts.Config
 	parts := []lifetime.Part{
 		{Name: "listener", Serve: s.serveHTTP(ln, s.gate)},
-		{Name: "workspace", Serve: s.serveWorkspace},
+		{Name: "workspace", Serve: s.serveWorkspace, Grace: workspaceGrace},
 		{Name: "journal", Serve: s.serveJournal},
 		s.deliveryPart(),
 		{Name: "reaper", Serve: func(ctx context.Context, ready func()) error {
