@@ -251,7 +251,7 @@ func ControlAgent(ctx context.Context, opts Options, name, verb string) error {
 		return fmt.Errorf("@%s was not spawned by iris: %s it where it runs", name, verb)
 	}
 	if a.Mode != "" {
-		d, done, err := driver(opts, a.Mode)
+		d, done, err := driverOf(opts, a)
 		if err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func AgentLogs(ctx context.Context, opts Options, name string, lines int, follow
 	if a.Mode == "" {
 		return fmt.Errorf("@%s was not spawned by iris: its log is where it runs", name)
 	}
-	d, done, err := driver(opts, a.Mode)
+	d, done, err := driverOf(opts, a)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/iris-operator/iris/internal/dockerapi"
+	"github.com/iris-operator/iris/internal/fleet"
 	"github.com/iris-operator/iris/internal/fleet/spawn"
 	"github.com/iris-operator/iris/internal/fleet/spawn/docker"
 	"github.com/iris-operator/iris/internal/fleet/spawn/systemd"
@@ -47,6 +48,24 @@ func driver(opts Options, mode string) (d spawn.Driver, close func(), err error)
 		return d, engine.Close, err
 	}
 	return nil, nil, fmt.Errorf("there is no mode %q; use service or docker", mode)
+}
+
+// driverOf is the driver of an agent that is there. A service of the system is
+// looked after through the system's manager, also by an Iris that is not root:
+// she may ask how it is, and is told if she may not do more.
+func driverOf(opts Options, a fleet.Agent) (d spawn.Driver, close func(), err error) {
+	if a.Mode != serviceMode || os.Geteuid() == 0 {
+		return driver(opts, a.Mode)
+	}
+	if _, err := os.Stat(filepath.Join("/etc/systemd/system", systemd.Unit(a.Name))); err != nil {
+		return driver(opts, a.Mode)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err = systemd.New(systemd.Options{Binary: binary})
+	return d, func() {}, err
 }
 
 // serviceDriver runs services of the system as root, of the user else.

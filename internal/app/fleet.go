@@ -45,7 +45,7 @@ func unitOf(ctx context.Context, opts Options, a fleet.Agent) (health.Unit, erro
 	if a.Mode == "" {
 		return health.Unit{}, nil
 	}
-	d, done, err := driver(opts, a.Mode)
+	d, done, err := driverOf(opts, a)
 	if err != nil {
 		return health.Unit{}, err
 	}
@@ -63,7 +63,7 @@ func (s *server) restartAgent(ctx context.Context, a fleet.Agent) error {
 	if a.Mode == "" {
 		return fmt.Errorf("it was not spawned here; whoever runs it must start it")
 	}
-	d, done, err := driver(s.opts, a.Mode)
+	d, done, err := driverOf(s.opts, a)
 	if err != nil {
 		return err
 	}
