@@ -12,7 +12,7 @@ func selfHealCommand() *cobra.Command {
 		Short: "Report an agent's trouble to Iris",
 		Long: "Report an agent's trouble to the Iris it works for: over IRIS_API_URL, else as a file in IRIS_EVENTS_DIR, which is read when\n" +
 			"Iris is back. A warning is a note, an error is to be diagnosed and fixed, critical is a page to a person.",
-		Example: "  iris self-heal --reason 'the ledger does not parse' --severity error --context \"$(tail -5 run.log)\"",
+		Example: "  iris self-heal --reason 'the ledger does not parse' --severity error \\\n    --context \"$(tail -5 run.log)\"",
 		Args:    usageArgs(cobra.NoArgs),
 	}
 	var so app.SelfHealOptions
