@@ -77,7 +77,7 @@ var plan = []row{
 	{"internal/transport/telegram", "the Bot API: a poll loop, a claim, HTML", list("chat", "turn", "transport", "secret")},
 	{"internal/engine", "lanes, lifecycle, fan-out, recovery", list("chat", "turn", "journal", "runner", "transport", "route", "session")},
 
-	{"internal/api", "the HTTP API", list("chat", "turn", "journal", "transport", "session", "engine", "approval", "secret")},
+	{"internal/api", "the HTTP API", list("chat", "turn", "journal", "transport", "session", "engine", "approval", "secret", "schedule")},
 	{"internal/app", "the list of parts and their wiring", []string{"internal/..."}},
 	{"cmd/iris", "the binary", list("app", "config", "secret")},
 }

@@ -87,6 +87,12 @@ type Options struct {
 	Allowed func(agent, name string) bool
 	// Drops makes links for handing secrets over. nil: there are none.
 	Drops Drops
+	// Schedules are what wakes conversations later. nil: nothing is planned, and
+	// nothing can be.
+	Schedules Schedules
+	// Zone is the IANA name that times of schedules are meant in when they say
+	// none. Empty: UTC.
+	Zone string
 	// MCP is the answer of GET /mcp/status. nil: no servers.
 	MCP func(ctx context.Context) (any, error)
 	// Post puts a text into a chat channel and returns the thread it started.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/engine"
+	"github.com/iris-operator/iris/internal/schedule"
 )
 
 // document is as much of an OpenAPI document as the tests look at.
@@ -203,6 +204,7 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 		withSecrets(vault(t), &drops{})(o)
 		o.Ready = func(context.Context) []Check { return []Check{{Name: "journal", OK: true}} }
 		o.About = func() About { return About{Version: "1", Model: "m"} }
+		o.Schedules = schedule.NewStore(t.TempDir())
 	})
 	c := &checked{t: t, doc: readDocument(t), next: h.api.Handler(nil), seen: map[string]bool{}}
 	h.serveInstead(c)
@@ -229,6 +231,12 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "POST", base+"/reset", "")
 	h.want(200, "POST", base+"/compact", "")
 	h.want(200, "POST", "/event", `{"channelId":"WEBUI-t","text":"work"}`)
+	planned := "/schedules/" + h.want(201, "POST", "/schedules", `{"type":"periodic","channelId":"WEBUI-t","text":"x","schedule":"0 9 * * *"}`).str("name")
+	h.want(200, "GET", "/schedules", "")
+	h.want(200, "POST", planned, `{"action":"pause"}`)
+	h.want(400, "POST", planned, `{}`)
+	h.want(400, "POST", "/schedules", `{}`)
+	h.want(404, "POST", "/schedules/nobody", `{"action":"run"}`)
 	for _, at := range []string{"/secret/", "/secrets/"} {
 		h.want(200, "PUT", at+"NEW-KEY", `{"value":"new-value"}`)
 		h.want(200, "GET", at+"NEW-KEY", "")

@@ -35,6 +35,9 @@ func (s *Server) table() []row {
 		{"GET", "/channels", operator, s.channels},
 		{"GET", "/approvals", operator | page, s.approvals},
 		{"POST", "/approvals/{id}", operator | page, s.approve},
+		{"GET", "/schedules", operator | page, s.scheduleList},
+		{"POST", "/schedules", operator | page, s.scheduleAdd},
+		{"POST", "/schedules/{name}", operator | page, s.scheduleChange},
 		{"POST", "/event", everyone, s.event},
 		{"POST", "/escalate", everyone, s.escalate},
 

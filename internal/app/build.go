@@ -24,6 +24,7 @@ import (
 	"github.com/iris-operator/iris/internal/route"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/runner/native"
+	"github.com/iris-operator/iris/internal/schedule"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/skill"
 	"github.com/iris-operator/iris/internal/tool"
@@ -357,6 +358,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 		},
 		Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) }, Parent: s.forward(),
 		Secrets: s.secrets.source, Allowed: h.fleet.Allows, Drops: h.drops,
+		Schedules: schedule.NewStore(cfg.Workspace), Zone: zoneName(cfg),
 		Observe: s.metrics.Request,
 	})
 	if err != nil {

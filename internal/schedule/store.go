@@ -40,6 +40,8 @@ type Item struct {
 var (
 	ErrUnknown   = errors.New("no such event")
 	ErrAmbiguous = errors.New("several directories have an event of that name")
+	// ErrBroken: the file is there and is no event that could run.
+	ErrBroken = errors.New("this event cannot run")
 )
 
 // Add checks an event and puts it into events/. The name tells when it was made.
@@ -143,7 +145,10 @@ func (s *Store) Pause(name string, paused bool) (Item, error) {
 	// Fields of others stay.
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
-		return Item{}, fmt.Errorf("%s: %w", it.File, err)
+		return Item{}, fmt.Errorf("%s: %w: %w", it.File, ErrBroken, err)
+	}
+	if all == nil {
+		return Item{}, fmt.Errorf("%s: %w: the file is no object", it.File, ErrBroken)
 	}
 	delete(all, "paused")
 	if paused {
@@ -179,7 +184,7 @@ func (s *Store) Run(name string) (Item, error) {
 		return Item{}, err
 	}
 	if it.Problem != "" {
-		return Item{}, errors.New(it.Problem)
+		return Item{}, fmt.Errorf("%w: %s", ErrBroken, it.Problem)
 	}
 	return s.Add(Event{Type: Immediate, ChannelID: it.Event.ChannelID, Text: it.Event.Text, User: it.Event.User})
 }
