@@ -15,8 +15,7 @@ import (
 func TestSuite(t *testing.T) {
 	deliverytest.Run(t, func(t *testing.T) deliverytest.Bench {
 		var next deliverytest.Fate
-		var fake *deliverytest.Fake
-		fake = deliverytest.NewFake(deliverytest.FakeOptions{Burst: 1000, Fault: func(deliverytest.Call) deliverytest.Fate {
+		fake := deliverytest.NewFake(deliverytest.FakeOptions{Burst: 1000, Fault: func(deliverytest.Call) deliverytest.Fate {
 			f := next
 			next = deliverytest.Fate{}
 			return f

@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 		"a refusal":              {body(504, `{"error":"Bridge request failed."}`), "", nil, "failed: Bridge returned 504: Bridge request failed."},
 		"a refusal without text": {body(502, `<html>`), "", nil, "failed: Bridge returned 502: Bad Gateway"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request, _ wire.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/x", 302)
+			http.Redirect(w, r, "http://127.0.0.1:1/x", http.StatusFound)
 		}, "", nil, "failed: Bridge returned 302: Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
