@@ -51,6 +51,7 @@ var plan = []row{
 	{"internal/process", "a program and everything it started", nil},
 	{"internal/microvm", "Firecracker's API, slots, taps, jailer", list("process", "secret")},
 	{"internal/sandbox/...", "the levels of isolation", list("chat", "sandbox", "process")},
+	{"internal/sandbox/docker", "a container that runs already", list("chat", "sandbox", "process", "dockerapi")},
 	{"internal/sandbox/firecracker", "a microVM, one or one per conversation", list("chat", "sandbox", "secret", "sandbox/firecracker/guest")},
 	{"internal/sandbox/firecracker/guest", "the exec-server of a microVM and its client", list("chat", "sandbox", "secret")},
 	{"internal/policy", "commands and paths judged", nil},

@@ -8,7 +8,6 @@ package dockerapi
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,11 +45,15 @@ func New(opts Options) (*Client, error) {
 	if !strings.HasPrefix(socket, "/") {
 		return nil, fmt.Errorf("docker: the engine %q is not a unix socket", opts.Host)
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
-	}
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}, nil
+	c := &Client{socket: socket}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
+	c.http = &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}
+	return c, nil
+}
+
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", c.socket)
 }
 
 // Close drops idle connections.
@@ -115,9 +118,14 @@ func (c *Client) Stream(ctx context.Context, method, path, contentType string, b
 		return res.Body, nil
 	}
 	defer res.Body.Close()
+	return nil, refusal(res)
+}
+
+// refusal is what an answer that is no success says.
+func refusal(res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var told struct {
 		Message string `json:"message"`
@@ -125,39 +133,5 @@ func (c *Client) Stream(ctx context.Context, method, path, contentType string, b
 	if json.Unmarshal(text, &told) != nil || told.Message == "" {
 		told.Message = strings.TrimSpace(string(text))
 	}
-	return nil, &Error{res.StatusCode, told.Message}
-}
-
-// maxFrame bounds a frame of output. The engine writes at most 16 KiB.
-const maxFrame = 1 << 20
-
-// Demux copies the frames of a container without a terminal to its two outputs
-// until r ends. A nil writer drops its output.
-func Demux(r io.Reader, stdout, stderr io.Writer) error {
-	var head [8]byte
-	for {
-		if _, err := io.ReadFull(r, head[:]); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		size := int64(binary.BigEndian.Uint32(head[4:]))
-		if head[0] > 2 || head[1]|head[2]|head[3] != 0 || size > maxFrame {
-			return fmt.Errorf("docker: % x does not begin a frame of output", head)
-		}
-		w := stdout
-		if head[0] == 2 {
-			w = stderr
-		}
-		if w == nil {
-			w = io.Discard
-		}
-		if _, err := io.CopyN(w, r, size); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return err
-		}
-	}
+	return &Error{res.StatusCode, told.Message}
 }

@@ -1,8 +1,6 @@
 package dockerapi
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -94,35 +92,4 @@ func TestNoEngine(t *testing.T) {
 	if c, err := New(Options{}); err != nil || c.socket != DefaultSocket {
 		t.Errorf("New = %v, %v", c, err)
 	}
-}
-
-func frame(stream byte, text string) []byte {
-	b := []byte{stream, 0, 0, 0}
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
-}
-
-func TestDemux(t *testing.T) {
-	all := bytes.Join([][]byte{frame(1, "out "), frame(2, "err"), frame(0, ""), frame(1, "more")}, nil)
-	var out, errs bytes.Buffer
-	if err := Demux(bytes.NewReader(all), &out, &errs); err != nil || out.String() != "out more" || errs.String() != "err" {
-		t.Errorf("Demux = %q, %q, %v", &out, &errs, err)
-	}
-	if err := Demux(bytes.NewReader(all), nil, nil); err != nil {
-		t.Errorf("Demux into nothing: %v", err)
-	}
-	for name, b := range map[string][]byte{"cut head": all[:3], "cut text": all[:10], "stream 3": frame(3, "x"), "text": []byte("plain text without frames"), "huge": {1, 0, 0, 0, 255, 255, 255, 255}} {
-		if err := Demux(bytes.NewReader(b), nil, nil); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-func FuzzDemux(f *testing.F) {
-	f.Add(frame(1, "x"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var out, errs bytes.Buffer
-		if err := Demux(bytes.NewReader(b), &out, &errs); err == nil && out.Len()+errs.Len() > len(b) {
-			t.Errorf("%d bytes from %d", out.Len()+errs.Len(), len(b))
-		}
-	})
 }

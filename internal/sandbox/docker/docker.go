@@ -15,15 +15,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/moby/moby/client"
-
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/dockerapi"
 	"github.com/iris-operator/iris/internal/sandbox"
 )
 
@@ -31,7 +32,7 @@ import (
 const Workspace = "/workspace"
 
 // DefaultHost is where an engine listens unless told otherwise.
-const DefaultHost = "unix:///var/run/docker.sock"
+const DefaultHost = "unix://" + dockerapi.DefaultSocket
 
 // callTime bounds a call of the engine that starts or asks something. Starting a
 // process in a container takes a tenth of a second, ten times that on a busy
@@ -42,8 +43,8 @@ const callTime = 15 * time.Second
 type Options struct {
 	// Container is the name or id of a running container. Required.
 	Container string
-	// Host is the address of the engine ("unix:///path", "tcp://host:port").
-	// Empty means DefaultHost.
+	// Host is the socket of the engine ("unix:///path"): the workspace is shared
+	// with it, so it is on this machine. Empty means DefaultHost.
 	Host string
 	// Workspace is the workspace as the host calls it. Required, absolute.
 	Workspace string
@@ -57,7 +58,7 @@ type Options struct {
 // A Docker runs commands in one container.
 type Docker struct {
 	opts   Options
-	engine *client.Client
+	engine *dockerapi.Client
 	shell  []string // the words before a script
 	files  sandbox.ShellFiles
 }
@@ -89,9 +90,9 @@ func New(ctx context.Context, opts Options) (_ *Docker, err error) {
 	if opts.CallTime <= 0 {
 		opts.CallTime = callTime
 	}
-	engine, err := client.New(client.WithHost(opts.Host), client.WithTraceProvider(nil))
+	engine, err := dockerapi.New(dockerapi.Options{Host: opts.Host})
 	if err != nil {
-		return nil, fmt.Errorf("the address of the engine: %w", err)
+		return nil, fmt.Errorf("the address of the engine in DOCKER_HOST: %w", err)
 	}
 	d := &Docker{opts: opts, engine: engine}
 	d.files = sandbox.ShellFiles{Run: d.Run}
@@ -113,23 +114,32 @@ func New(ctx context.Context, opts Options) (_ *Docker, err error) {
 func (d *Docker) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.CallTime)
 	defer cancel()
-	if _, err := d.engine.Ping(ctx, client.PingOptions{}); err != nil {
+	if err := d.engine.Do(ctx, http.MethodGet, "/_ping", nil, nil); err != nil {
 		return fmt.Errorf("no engine answers at %s: start it, or name it with DOCKER_HOST: %w", d.opts.Host, err)
 	}
-	got, err := d.engine.ContainerInspect(ctx, d.opts.Container, client.ContainerInspectOptions{})
-	if err != nil {
+	var c struct {
+		HostConfig *struct{ Privileged bool }
+		State      *struct{ Running, Paused bool }
+	}
+	if err := d.engine.Do(ctx, http.MethodGet, d.path("/json"), nil, &c); err != nil {
 		return fmt.Errorf("look for the container %s: %w: %s", d.opts.Container, err, d.advice())
 	}
-	c := got.Container
 	switch {
-	case c.HostConfig != nil && c.HostConfig.Privileged:
+	case c.HostConfig == nil || c.State == nil:
+		return fmt.Errorf("look for the container %s: the engine does not tell its state", d.opts.Container)
+	case c.HostConfig.Privileged:
 		return fmt.Errorf("the container %s is privileged, which is no wall: %s", d.opts.Container, d.advice())
-	case c.State == nil || !c.State.Running:
+	case !c.State.Running:
 		return fmt.Errorf("the container %s does not run: docker start %s", d.opts.Container, d.opts.Container)
 	case c.State.Paused:
 		return fmt.Errorf("the container %s is paused: docker unpause %s", d.opts.Container, d.opts.Container)
 	}
 	return nil
+}
+
+// path is that of a request about the container.
+func (d *Docker) path(rest string) string {
+	return "/containers/" + url.PathEscape(d.opts.Container) + rest
 }
 
 // advice is how to start a container that fits.
@@ -188,7 +198,10 @@ func exitError(exit sandbox.Exit) error {
 }
 
 // Close gives the connections back. Commands that still run go on.
-func (d *Docker) Close() error { return d.engine.Close() }
+func (d *Docker) Close() error {
+	d.engine.Close()
+	return nil
+}
 
 // Name is "docker:" and the container's name.
 func (d *Docker) Name() string { return "docker:" + d.opts.Container }

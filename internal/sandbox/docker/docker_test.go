@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 	"go.uber.org/goleak"
 
+	"github.com/iris-operator/iris/internal/dockerapi"
 	"github.com/iris-operator/iris/internal/sandbox/sandboxtest"
 )
 
@@ -33,7 +32,7 @@ func engineHost(t testing.TB) string {
 
 // image imports an image of what Debian's busybox-static and bash-static bring; no
 // registry is asked.
-func image(t testing.TB, c *client.Client, withBash bool) string {
+func image(t testing.TB, c *dockerapi.Client, withBash bool) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -84,30 +83,40 @@ func image(t testing.TB, c *client.Client, withBash bool) string {
 	if withBash {
 		name = "iris-test:bash"
 	}
-	got, err := c.ImageImport(t.Context(), client.ImageImportSource{Source: &b, SourceName: "-"}, name, client.ImageImportOptions{})
+	// Its answer is its progress, one object after the other.
+	got, err := c.Stream(t.Context(), "POST", "/images/create?fromSrc=-&repo="+name, "application/x-tar", &b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.Copy(io.Discard, got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := got.Close(); err != nil {
-		t.Fatal(err)
+	defer got.Close()
+	if said, err := io.ReadAll(got); err != nil || bytes.Contains(said, []byte("error")) {
+		t.Fatalf("import the image: %s, %v", said, err)
 	}
 	return name
 }
 
-// A box is a container for a test.
+// A testBox is a container for a test.
 type testBox struct {
 	host, name, workspace string
-	client                *client.Client
+	engine                *dockerapi.Client
+}
+
+// A boxConfig is what the engine is told to make.
+type boxConfig struct {
+	Image      string
+	Cmd, Env   []string
+	HostConfig struct {
+		NetworkMode string
+		Binds       []string
+		Tmpfs       map[string]string
+		Privileged  bool
+	}
 }
 
 // reap is a first process that waits for orphans, as an init does.
 const reap = `trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done`
 
-func start(t testing.TB, withBash bool, change func(*container.Config, *container.HostConfig)) testBox {
+func start(t testing.TB, withBash bool, change func(*boxConfig)) testBox {
 	t.Helper()
 	host := engineHost(t)
 	ws, err := filepath.EvalSymlinks(t.TempDir())
@@ -117,34 +126,36 @@ func start(t testing.TB, withBash bool, change func(*container.Config, *containe
 	if err := os.Mkdir(ws+"/state", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(client.WithHost(host))
+	c, err := dockerapi.New(dockerapi.Options{Host: host})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(c.Close)
 	shell := "/bin/sh"
 	if withBash {
 		shell = "/bin/bash"
 	}
-	cfg := &container.Config{Image: image(t, c, withBash), Cmd: []string{shell, "-c", reap}, Env: []string{"CONTAINER_TOKEN=x"}}
-	hc := &container.HostConfig{NetworkMode: "none", Binds: []string{ws + ":/workspace"}, Tmpfs: map[string]string{"/workspace/state": ""}}
+	cfg := &boxConfig{Image: image(t, c, withBash), Cmd: []string{shell, "-c", reap}, Env: []string{"CONTAINER_TOKEN=x"}}
+	cfg.HostConfig.NetworkMode, cfg.HostConfig.Binds = "none", []string{ws + ":/workspace"}
+	cfg.HostConfig.Tmpfs = map[string]string{"/workspace/state": ""}
 	if change != nil {
-		change(cfg, hc)
+		change(cfg)
 	}
-	made, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: cfg, HostConfig: hc})
-	if err != nil {
+	var made struct {
+		ID string `json:"Id"`
+	}
+	if err := c.Do(t.Context(), "POST", "/containers/create", cfg, &made); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, err := c.ContainerRemove(ctx, made.ID, client.ContainerRemoveOptions{Force: true})
-		if err != nil {
+		if err := c.Do(ctx, "DELETE", "/containers/"+made.ID+"?force=1", nil, nil); err != nil {
 			t.Errorf("remove the container: %v", err)
 		}
 	})
 	// An engine that lacks the rights to give does not start a privileged one.
-	if _, err := c.ContainerStart(t.Context(), made.ID, client.ContainerStartOptions{}); err != nil && !hc.Privileged {
+	if err := c.Do(t.Context(), "POST", "/containers/"+made.ID+"/start", nil, nil); err != nil && !cfg.HostConfig.Privileged {
 		t.Fatal(err)
 	}
 	return testBox{host, made.ID, ws, c}

@@ -11,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
-
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/sandbox"
 	"github.com/iris-operator/iris/internal/sandbox/escape"
@@ -41,12 +38,12 @@ func TestEscapes(t *testing.T) {
 // refused with the reason.
 func TestNewRefusesContainers(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*container.Config, *container.HostConfig)
+		change func(*boxConfig)
 		after  func(*testing.T, testBox)
 		want   string
 	}{
-		"privileged":       {change: func(_ *container.Config, h *container.HostConfig) { h.Privileged = true }, want: "privileged"},
-		"no workspace":     {change: func(_ *container.Config, h *container.HostConfig) { h.Binds = nil }, want: "docker run -d"},
+		"privileged":       {change: func(c *boxConfig) { c.HostConfig.Privileged = true }, want: "privileged"},
+		"no workspace":     {change: func(c *boxConfig) { c.HostConfig.Binds = nil }, want: "docker run -d"},
 		"the engine's own": {change: withSocket(t), want: "socket of the engine"},
 		"stopped":          {after: stop, want: "does not run: docker start"},
 		"paused":           {after: pause, want: "is paused: docker unpause"},
@@ -72,20 +69,20 @@ func TestNewRefusesContainers(t *testing.T) {
 }
 
 // withSocket gives the container a socket where the engine's would be.
-func withSocket(t *testing.T) func(*container.Config, *container.HostConfig) {
-	return func(_ *container.Config, h *container.HostConfig) {
-		h.Binds = append(h.Binds, strings.TrimPrefix(engineHost(t), "unix://")+":/var/run/docker.sock")
+func withSocket(t *testing.T) func(*boxConfig) {
+	return func(c *boxConfig) {
+		c.HostConfig.Binds = append(c.HostConfig.Binds, strings.TrimPrefix(engineHost(t), "unix://")+":/var/run/docker.sock")
 	}
 }
 
 func stop(t *testing.T, b testBox) {
-	if _, err := b.client.ContainerStop(t.Context(), b.name, client.ContainerStopOptions{}); err != nil {
+	if err := b.engine.Do(t.Context(), "POST", "/containers/"+b.name+"/stop", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func pause(t *testing.T, b testBox) {
-	if _, err := b.client.ContainerPause(t.Context(), b.name, client.ContainerPauseOptions{}); err != nil {
+	if err := b.engine.Do(t.Context(), "POST", "/containers/"+b.name+"/pause", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -189,6 +186,7 @@ func TestNewRefuses(t *testing.T) {
 		"no container":       {Workspace: "/w"},
 		"relative workspace": {Container: "x", Workspace: "w"},
 		"no address":         {Container: "x", Workspace: "/w", Host: "nowhere"},
+		"TCP":                {Container: "x", Workspace: "/w", Host: "tcp://127.0.0.1:1"},
 		"no engine":          {Container: "x", Workspace: t.TempDir(), Host: "unix:///does/not/exist"},
 	} {
 		if _, err := New(t.Context(), opts); err == nil {

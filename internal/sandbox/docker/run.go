@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/moby/moby/client"
-
+	"github.com/iris-operator/iris/internal/dockerapi"
 	"github.com/iris-operator/iris/internal/process"
 	"github.com/iris-operator/iris/internal/sandbox"
 )
@@ -49,7 +49,7 @@ func (d *Docker) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, er
 	words = append(words, strconv.FormatUint(m.blocks, 10), m.nonce, dir, rounds(d.opts.Linger), rounds(d.opts.KillDelay))
 	words = append(words, d.shell...)
 	began := time.Now()
-	s, err := d.start(ctx, client.ExecCreateOptions{Cmd: words, AttachStdin: cmd.Stdin != nil}, cmd)
+	s, err := d.start(ctx, program{Cmd: words, AttachStdin: cmd.Stdin != nil}, cmd)
 	if err != nil {
 		if ctx.Err() != nil {
 			return sandbox.Exit{Code: 128 + int(syscall.SIGTERM), Aborted: true}, nil
@@ -109,7 +109,11 @@ func (d *Docker) wait(ctx context.Context, timeout time.Duration, s *stream, m m
 func (d *Docker) unsigned(s *stream, m mark) (sandbox.Exit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.opts.CallTime)
 	defer cancel()
-	got, err := d.engine.ExecInspect(ctx, s.id, client.ExecInspectOptions{})
+	var got struct {
+		Running  bool
+		ExitCode int // null while it runs
+	}
+	err := d.engine.Do(ctx, http.MethodGet, "/exec/"+url.PathEscape(s.id)+"/json", nil, &got)
 	switch {
 	case err != nil:
 		return sandbox.Exit{}, fmt.Errorf("the engine hung up while the command ran: %w", errors.Join(s.err, err))
@@ -130,7 +134,7 @@ func (d *Docker) end(m mark) error {
 	defer cancel()
 	var out bytes.Buffer
 	words := append([]string{"sh", "-c", ender, "sh", ""}, m.arguments()...)
-	s, err := d.start(ctx, client.ExecCreateOptions{Cmd: append(words, rounds(grace)), User: "0"}, sandbox.Command{Stdout: &out})
+	s, err := d.start(ctx, program{Cmd: append(words, rounds(grace)), User: "0"}, sandbox.Command{Stdout: &out})
 	if err != nil {
 		return fmt.Errorf("processes of the command could not be ended: %w", err)
 	}
@@ -155,7 +159,7 @@ func (d *Docker) end(m mark) error {
 // A stream is a program that the engine runs, and what comes from it.
 type stream struct {
 	id     string
-	conn   client.HijackedResponse
+	conn   *dockerapi.Conn
 	stdout *begin
 	stderr *signature
 	done   chan struct{} // closed at the end of the stream
@@ -163,30 +167,39 @@ type stream struct {
 	once   sync.Once
 }
 
+// A program is what the engine is told to run in the container.
+type program struct {
+	Cmd                                     []string
+	User                                    string `json:",omitempty"`
+	AttachStdin, AttachStdout, AttachStderr bool
+}
+
 // start creates and starts a program. ctx bounds the start alone.
-func (d *Docker) start(ctx context.Context, opts client.ExecCreateOptions, cmd sandbox.Command) (*stream, error) {
+func (d *Docker) start(ctx context.Context, opts program, cmd sandbox.Command) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.CallTime)
 	defer cancel()
 	opts.AttachStdout, opts.AttachStderr = true, true
-	made, err := d.engine.ExecCreate(ctx, d.opts.Container, opts)
+	var made struct {
+		ID string `json:"Id"`
+	}
+	if err := d.engine.Do(ctx, http.MethodPost, d.path("/exec"), opts, &made); err != nil {
+		return nil, err
+	}
+	conn, err := d.engine.Attach(ctx, "/exec/"+url.PathEscape(made.ID)+"/start", struct{ Detach, Tty bool }{})
 	if err != nil {
 		return nil, err
 	}
-	got, err := d.engine.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
-	if err != nil {
-		return nil, err
-	}
-	s := &stream{id: made.ID, conn: got.HijackedResponse, done: make(chan struct{}), stdout: &begin{to: cmd.Stdout}, stderr: newSignature(cmd.Stderr, nonceOf(opts.Cmd))}
+	s := &stream{id: made.ID, conn: conn, done: make(chan struct{}), stdout: &begin{to: cmd.Stdout}, stderr: newSignature(cmd.Stderr, nonceOf(opts.Cmd))}
 	go func() {
 		defer close(s.done)
-		_, s.err = stdcopy.StdCopy(s.stdout, s.stderr, s.conn.Reader)
+		s.err = dockerapi.Demux(s.conn, s.stdout, s.stderr)
 		s.stderr.flush()
 	}()
 	if cmd.Stdin != nil {
 		// Not waited for: a reader that never returns must not hold the end of
 		// the command. Its next write meets a closed connection.
 		go func() {
-			_, _ = io.Copy(s.conn.Conn, cmd.Stdin) // a command need not read its input
+			_, _ = io.Copy(s.conn, cmd.Stdin) // a command need not read its input
 			_ = s.conn.CloseWrite()
 		}()
 	}
@@ -215,6 +228,6 @@ func (s *stream) drain() {
 
 // close cuts the stream off and waits for its reader.
 func (s *stream) close() {
-	s.once.Do(s.conn.Close)
+	s.once.Do(func() { _ = s.conn.Close() })
 	<-s.done
 }
