@@ -79,7 +79,7 @@ var plan = []row{
 	{"internal/engine", "lanes, lifecycle, fan-out, recovery", list("chat", "turn", "journal", "runner", "transport", "route", "session")},
 
 	{"internal/api", "the HTTP API", list("chat", "turn", "journal", "transport", "session", "engine", "approval", "secret", "schedule")},
-	{"internal/app", "the list of parts and their wiring", []string{"internal/..."}},
+	{"internal/app", "the list of parts and their wiring", []string{"internal/...", "facilitate/..."}},
 	{"cmd/iris", "the binary", list("app", "config", "secret")},
 }
 

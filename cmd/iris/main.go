@@ -86,7 +86,7 @@ func root() *cobra.Command {
 	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), versionCommand())
 	c.AddCommand(secretCommand(), brokerCommand())
 	c.AddCommand(execServerCommand())
-	c.AddCommand(selfHealCommand(), imageCommand())
+	c.AddCommand(selfHealCommand(), imageCommand(), facilitateCommand())
 	c.InitDefaultCompletionCmd()
 	for _, sub := range c.Commands() {
 		if sub.HasSubCommands() { // completion, approvals, audit, policy
