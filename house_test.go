@@ -72,6 +72,7 @@ var plan = []row{
 	{"internal/delivery", "what people get to see, on disk before it is sent", list("chat", "turn", "journal", "lease", "transport")},
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/runner/subagent", "another Iris behind the bridge", list("chat", "turn", "runner", "bridge", "secret")},
+	{"internal/runner/facilitator", "a room of the SDK behind conversations", append(list("chat", "turn", "runner", "transport", "llm"), "facilitate/...")},
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},
 	{"internal/transport/bridge", "the door for other Irises", list("chat", "turn", "transport", "journal", "bridge", "secret")},
 	{"internal/transport/web", "login, static files, the socket", list("chat", "turn", "transport", "secret")},

@@ -24,7 +24,7 @@ func TestCouncilDemo(t *testing.T) {
 	for _, want := range []string{
 		"Ida, Jonas, Mara, Noor, Pavel, Tilda", "┆ Iris to Noor: ", "┆ Noor to Iris: Smoke is hard for me",
 		"[yes] [no]", "Noor presses: [no]", "Noor presses: [yes]",
-		"Iris I was asked to bring this in: For one of us this matters: a fire needs 20", "decided: a long table", "“Who builds it?”",
+		"Iris I was asked to bring this in: For one of us this matters: a fire needs 20", "“Who builds it?”", "decided: a long table",
 	} {
 		i := strings.Index(text[at:], want)
 		if i < 0 {
