@@ -93,6 +93,8 @@ type Options struct {
 	// Zone is the IANA name that times of schedules are meant in when they say
 	// none. Empty: UTC.
 	Zone string
+	// Rooms are the facilitated rooms. nil: there are none.
+	Rooms Rooms
 	// MCP is the answer of GET /mcp/status. nil: no servers.
 	MCP func(ctx context.Context) (any, error)
 	// Post puts a text into a chat channel and returns the thread it started.

@@ -67,6 +67,12 @@ func (s *Server) table() []row {
 		{"GET", "/sessions/{id}/stream", operator, s.stream},
 		{"GET", "/sessions/{id}/turns/{turn}", operator, s.turnState},
 
+		{"GET", "/rooms", operator | page, s.roomList},
+		{"POST", "/rooms", operator | page, s.roomCreate},
+		{"GET", "/rooms/{room}", operator | page, s.roomView},
+		{"POST", "/rooms/{room}/events", operator | page, s.roomEvent},
+		{"POST", "/rooms/{room}/steps", operator | page, s.roomStep},
+
 		{"GET", "/page/threads", operator | page, s.pageThreads},
 		{"GET", "/page/threads/{thread}/history", operator | page, s.pageHistory},
 		{"GET", "/page/status", operator | page, s.pageStatus},

@@ -86,6 +86,9 @@ func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err 
 	if h.native, err = s.native(h, tools, skills, pictures); err != nil {
 		return nil, err
 	}
+	if err := s.openRooms(h); err != nil {
+		return nil, err
+	}
 	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: h.native}); err != nil {
 		return nil, err
 	}
@@ -112,6 +115,9 @@ func (h *house) close(log *slog.Logger) {
 	}
 	if h.subagents != nil {
 		h.subagents.Close()
+	}
+	if h.rooms != nil {
+		errs = append(errs, h.rooms.Close())
 	}
 	if h.native != nil {
 		errs = append(errs, h.native.Close())
@@ -263,7 +269,7 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 	cfg := s.opts.Config
 	return engine.New(engine.Options{
 		Journal: h.journal, Archive: h.sessions, Redact: s.secrets.veil.Record,
-		Runners: s.secrets.runners(runners), Runner: s.secrets.found(h.subagents.Runner),
+		Runners: s.secrets.runners(runners), Runner: s.secrets.found(h.findRunner), Seal: h.rooms.Seal,
 		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
 		Verbose:  s.verbose(h),
 		Answer:   answer(h), Settle: s.settle(h),
@@ -285,6 +291,10 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 // snapshot tells routing who answers at an address.
 func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 	snap := route.Snapshot{Default: nativeRunner, Agents: h.agentNames()}
+	if room, _, ok := h.rooms.Find(a); ok {
+		snap.Runner, snap.Conversation, snap.Hears = room.ID, room.Address(), true
+		return snap
+	}
 	if a.Space == chat.Session {
 		ses, err := h.sessions.Get(context.Background(), a.ID)
 		if err == nil {
@@ -356,7 +366,7 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 			m := h.models.first()
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
 		},
-		Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) }, Parent: s.forward(),
+		Rooms: councils{h.rooms}, Agent: h.agentOf, Agents: h.agents, Status: func() any { return s.ledger.report(s.opts.Version) }, Parent: s.forward(),
 		Secrets: s.secrets.source, Allowed: h.fleet.Allows, Drops: h.drops,
 		Schedules: schedule.NewStore(cfg.Workspace), Zone: zoneName(cfg),
 		Observe: s.metrics.Request,

@@ -19,6 +19,7 @@ import (
 	"github.com/iris-operator/iris/internal/lifetime"
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/process"
+	"github.com/iris-operator/iris/internal/runner/facilitator"
 	"github.com/iris-operator/iris/internal/runner/native"
 	"github.com/iris-operator/iris/internal/runner/subagent"
 	"github.com/iris-operator/iris/internal/secret"
@@ -64,6 +65,7 @@ type house struct {
 	native    *native.Native
 	desk      *delivery.Desk
 	subagents *subagent.Agents
+	rooms     *facilitator.Rooms
 	bridge    *bridge.Server
 	api       *api.Server
 	site      *web.Site
@@ -218,6 +220,7 @@ func (s *server) serveRoutes(ctx context.Context, ready func()) error {
 	s.secrets.scrub(ctx, s.opts.Environ)
 	s.gate.open(s.routes(h.drops.before(h.api.Handler(h.site))))
 	ready()
+	h.rooms.Wake()
 	s.greet()
 	if s.opts.started != nil {
 		s.opts.started(s)

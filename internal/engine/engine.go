@@ -73,6 +73,12 @@ type Options struct {
 	// quick. Nil: words answer nothing.
 	Settle func(conv chat.Address, s transport.Submission) *Settlement
 
+	// Seal may keep what a submission says elsewhere and change it to what may be
+	// known of it. It is called for every submission, before anything of it is
+	// kept and before it is routed; a repeat must come out the same. nil: none is
+	// changed.
+	Seal func(context.Context, *transport.Submission) error
+
 	// Redact returns what the journal may keep of a record, without changing
 	// what it was given. It must be quick. Nil: everything.
 	Redact func(turn.Record) turn.Record

@@ -41,6 +41,11 @@ func (e *Engine) Submit(ctx context.Context, s transport.Submission) (transport.
 	if s.Message.At.IsZero() {
 		s.Message.At = e.opts.Now()
 	}
+	if e.opts.Seal != nil {
+		if err := e.opts.Seal(ctx, &s); err != nil {
+			return transport.Receipt{}, err
+		}
+	}
 	d := route.Decide(s, e.opts.Snapshot(s.Address))
 	if settled, r, err := e.answered(ctx, s, d); settled {
 		return r, err

@@ -24,6 +24,9 @@ type Snapshot struct {
 	// Conversation is the conversation the address belongs to, where that is
 	// not the address itself (the private line of a room); zero: the address.
 	Conversation chat.Address
+	// Hears says that every line of a person is a turn, addressed or not, and
+	// that "@name" calls nobody: a room hears all that is said in it.
+	Hears bool
 	// Agents are the names that "@name" may call, in the spelling of their
 	// registry; each is also the name of a runner.
 	Agents []string
@@ -63,7 +66,8 @@ type Decision struct {
 // chat space, in this order: the words of a bot
 // are logged; "@name" at the start calls that agent; a whole message that is a
 // command is one when it is addressed to Iris, and the plain ones also bare at
-// the top level; what is addressed to Iris is a turn; anything else is logged.
+// the top level; what is addressed to Iris is a turn; anything else is logged. In
+// a room that hears, whatever is no command is a turn.
 func Decide(s transport.Submission, snap Snapshot) Decision {
 	d := Decision{Kind: Run, Conversation: snap.Conversation, Runner: firstOf(s.Runner, snap.Runner, snap.Default)}
 	if d.Conversation.IsZero() {
@@ -74,7 +78,7 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 		return d
 	}
 	if !chatty(s) {
-		if s.Address.Space == chat.Session && person(s) {
+		if s.Address.Space == chat.Session && person(s) && !snap.Hears {
 			d.call(s, snap)
 		}
 		return d
@@ -83,7 +87,7 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 		d.Kind = Log
 		return d
 	}
-	if d.call(s, snap) {
+	if !snap.Hears && d.call(s, snap) {
 		return d
 	}
 	addressed := s.Mention || s.Direct || s.Address.Space == chat.Web || s.Origin == turn.FromAPI
@@ -91,7 +95,7 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 		d.Kind, d.Verb, d.Argument = Command, verb, arg
 		return d
 	}
-	if !addressed {
+	if !addressed && !snap.Hears {
 		d.Kind = Log
 	}
 	return d

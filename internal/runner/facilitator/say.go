@@ -62,7 +62,7 @@ func (r *Rooms) Seal(ctx context.Context, s *transport.Submission) error {
 // quiet is the submission of a private event: that something happened.
 func quiet(spec Spec, id string, at time.Time) transport.Submission {
 	return transport.Submission{
-		Address: spec.address(), Origin: turn.FromAPI, Runner: spec.ID, Direct: true,
+		Address: spec.Address(), Origin: turn.FromAPI, Runner: spec.ID, Direct: true,
 		Message: chat.Message{ID: id, From: chat.Person{ID: sealed}, Text: sealed, At: at},
 	}
 }

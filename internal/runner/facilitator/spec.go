@@ -170,7 +170,8 @@ func (s Spec) author(from chat.Person) (facilitate.ID, bool) {
 	return "", false
 }
 
-func (s Spec) address() chat.Address {
+// Address is where the room is, in a Spec that Rooms returned.
+func (s Spec) Address() chat.Address {
 	a, _ := chat.Parse(s.Channel) // check has parsed it
 	return a
 }
