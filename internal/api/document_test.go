@@ -199,6 +199,7 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := openHouse(t, func(o *Options) {
+		o.Rooms = hall{o.Engine}
 		o.Engine, o.Approvals = answering{o.Engine.(*engine.Engine), book}, book
 		o.Post = func(context.Context, string, string) (string, error) { return "1.2", nil }
 		withSecrets(vault(t), &drops{})(o)
@@ -250,6 +251,11 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "POST", "/secret-drops", `{"name":"A"}`)
 	h.want(429, "POST", "/secret-drops", `{"name":"MANY"}`)
 	h.want(200, "POST", "/escalate", `{"agent":"billing","issue":"x"}`)
+	h.want(200, "GET", "/rooms", "")
+	h.want(201, "POST", "/rooms", `{"id":"x","participants":[{"id":"ana"}]}`)
+	h.want(200, "GET", "/rooms/dinner", "")
+	h.want(200, "POST", "/rooms/dinner/events", `{"type":"message","text":"work"}`)
+	h.want(200, "POST", "/rooms/dinner/steps", `{"op":"start"}`)
 	h.want(201, "POST", "/sessions/open", `{"channel":"C1","text":"hi"}`)
 	h.want(200, "POST", "/sessions/email-inbound", `{"from":"a@b.c","text":"x"}`)
 	h.want(200, "POST", "/upload?channel=WEBUI-t", "x", "X-Filename", "b.txt")

@@ -157,6 +157,12 @@ func (a answerer) take(ctx context.Context, agent *facilitate.Agent, m chat.Mess
 	if ev.Type == facilitate.TMessage {
 		ev.External = m.ID
 	}
+	if ev.Type == facilitate.TEdit || ev.Type == facilitate.TDelete {
+		pub := agent.Room()
+		if l, ok := pub.Log.Get(ev.Line); !ok || l.Author != author {
+			return fmt.Sprintf("_That does not work here: line %d is not yours._", ev.Line), nil
+		}
+	}
 	err = agent.Take(ctx, ev)
 	if errors.Is(err, facilitate.ErrEvent) {
 		return fmt.Sprintf("_That does not work here: %s._", reason(err)), nil
