@@ -2,12 +2,14 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const sixAtDinner = `{"id":"dinner","topic":"Friday dinner","participants":[{"id":"ana"},{"id":"ben"},{"id":"cy"},{"id":"di"},{"id":"eve"}]}`
@@ -27,6 +29,8 @@ func (p *place) event(body string) string {
 // greps for what was told privately: 0 hits in the workspace outside of
 // state/rooms, in streams, logs, the page's data and the sides of others.
 func TestRoomInTheServer(t *testing.T) {
+	// Not a constant: the workspace holds a copy of the program.
+	canary := fmt.Sprintf("okapi%d", time.Now().UnixNano())
 	p := newPlace(t)
 	s := p.serve()
 	if a := p.do("POST", "/rooms", sixAtDinner); a.status != http.StatusCreated {
@@ -38,7 +42,7 @@ func TestRoomInTheServer(t *testing.T) {
 	p.event(`{"type":"message","author":"ana","text":"Where do we eat on Friday?"}`)
 	p.event(`{"type":"message","author":"di","text":"Somewhere with a terrace"}`)
 	p.event(`{"type":"message","author":"ben","text":"I propose the steak house"}`)
-	p.event(`{"type":"caucus","author":"eve","text":"okapi: my doctor forbids meat, tell nobody"}`)
+	p.event(`{"type":"caucus","author":"eve","text":"` + canary + `: my doctor forbids meat, tell nobody"}`)
 	p.event(`{"type":"caucus","author":"cy","text":"quagga: I can spend at most 15 euros"}`)
 	p.event(`{"type":"consent","author":"cy","release":"r1","yes":true}`)
 	s.kill()
@@ -72,11 +76,11 @@ func TestRoomInTheServer(t *testing.T) {
 		"the channels": p.do("GET", "/channels", "").body, "a session": session.body, "the metrics": p.do("GET", "/metrics", "").body,
 		"the log": s.stderr.String(),
 	} {
-		if strings.Contains(text, "okapi") {
+		if strings.Contains(text, canary) {
 			t.Errorf("%s holds a private word", what)
 		}
 	}
-	if !strings.Contains(p.do("GET", "/rooms/dinner?as=eve", "").body, "okapi") || !strings.Contains(p.do("GET", "/rooms/dinner?as=self", "").body, "okapi") {
+	if !strings.Contains(p.do("GET", "/rooms/dinner?as=eve", "").body, canary) || !strings.Contains(p.do("GET", "/rooms/dinner?as=self", "").body, canary) {
 		t.Error("Eve and the operator do not see Eve's words: the check would find nothing anywhere")
 	}
 	own := filepath.Join(p.workspace, "state", "rooms")
@@ -88,7 +92,7 @@ func TestRoomInTheServer(t *testing.T) {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		if strings.Contains(string(data), "okapi") {
+		if strings.Contains(string(data), canary) {
 			t.Errorf("%s holds a private word", path)
 		}
 		return err
