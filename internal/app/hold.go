@@ -150,7 +150,7 @@ func answer(h *house) func(context.Context, transport.Answer) (transport.Reply, 
 
 // openDesk makes the place from which Iris speaks to the operator.
 func (s *server) openDesk(h *house) (err error) {
-	opts := delivery.Options{Noticer: h.engine, Logger: s.log}
+	opts := delivery.Options{Noticer: h.engine, Default: h.owner, Logger: s.log}
 	if c := s.opts.Config.OperatorChannel; c != "" {
 		if opts.Operator, err = chat.Parse(c); err != nil {
 			return fmt.Errorf("IRIS_STATUS_CHANNEL: %w", err)

@@ -29,7 +29,18 @@ type platform struct {
 }
 
 // platforms lists the chat services that are configured.
-func (s *server) platforms(*house) ([]platform, error) { return s.opts.platforms, nil }
+func (s *server) platforms(h *house) ([]platform, error) {
+	all := s.opts.platforms
+	if p, err := s.telegram(h); err != nil {
+		return nil, err
+	} else if p != nil {
+		all = append(all[:len(all):len(all)], *p)
+	}
+	return all, nil
+}
+
+// errStarting is the state of a way in that has not said otherwise.
+var errStarting = errors.New("starting")
 
 // A post is a platform with what delivers to it.
 type post struct {
@@ -52,7 +63,7 @@ func (s *server) openPosts(h *house) error {
 		return err
 	}
 	for _, p := range all {
-		x := &post{platform: p, err: errors.New("starting")}
+		x := &post{platform: p, err: errStarting}
 		if err := s.openPost(h, x); err != nil {
 			return fmt.Errorf("%s: %w", p.out.Name(), err)
 		}
@@ -93,7 +104,7 @@ func (s *server) openPost(h *house, p *post) (err error) {
 			state, _ := h.approvals.State(ask)
 			return string(state)
 		},
-		Tell: h.desk.Tell, Operator: h.desk.Operator(),
+		Tell: h.desk.Tell, OperatorNow: h.desk.Operator,
 		StatusEvery: cfg.Delivery.StatusEvery.Duration(), MaxAge: cfg.Delivery.MaxAge.Duration(),
 		Hooks: delivery.CourierHooks{
 			Delivered: func(what string, took time.Duration) { s.metrics.Delivered(name, what, took) },
@@ -207,8 +218,10 @@ func (s *server) platformsPart() lifetime.Part {
 				p.mu.Lock()
 				err := p.err
 				p.mu.Unlock()
-				if err == nil {
-					err = p.in.Ready()
+				if err == nil || err == errStarting {
+					if why := p.in.Ready(); why != nil || err == nil {
+						err = why // more than that it starts
+					}
 				}
 				if err != nil {
 					errs = append(errs, fmt.Errorf("%s: %w", p.in.Name(), err))

@@ -14,6 +14,7 @@ import (
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/llm/llmtest"
+	"github.com/iris-operator/iris/internal/transport/telegram/telegramtest"
 )
 
 // TestKilledBetweenAnswerAndRun: a yes whose command had not begun when the
@@ -83,7 +84,9 @@ func TestCommandsHoldNoToken(t *testing.T) {
 			for _, name := range names {
 				environ = append(environ, name+"=canary-"+strings.ToLower(name))
 			}
-			s := p.serve(environ...)
+			bot := telegramtest.New(telegramtest.Options{Token: "canary-telegram_bot_token"})
+			defer bot.Close()
+			s := p.serve(append(environ, "IRIS_TELEGRAM_API_URL="+bot.URL())...)
 			out := p.say(p.session(), "run `env | sort`")
 			if !strings.Contains(out, "IRIS_TURN_TOKEN=") || !strings.Contains(out, "PATH=") {
 				t.Fatalf("env printed %q", out)

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/iris-operator/iris/internal/api"
+	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/delivery"
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/lease"
@@ -71,6 +73,9 @@ type house struct {
 	site      *web.Site
 	drops     *drops
 	posts     posts
+	// claimed is the chat whose owner is the operator, where nothing else is
+	// configured.
+	claimed atomic.Pointer[chat.Address]
 	stores
 }
 

@@ -87,6 +87,9 @@ func (c *Config) check() error {
 			return fmt.Errorf("IRIS_MODEL_FALLBACK: %q is not provider/model", f)
 		}
 	}
+	if err := c.Telegram.check(); err != nil {
+		return err
+	}
 	if err := c.checkSecrets(); err != nil {
 		return err
 	}

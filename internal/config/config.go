@@ -44,6 +44,7 @@ type Config struct {
 	Log         Log         `toml:"log"`
 	Journal     Journal     `toml:"journal"`
 	Delivery    Delivery    `toml:"delivery"`
+	Telegram    Telegram    `toml:"telegram"`
 	Schedule    Schedule    `toml:"schedule"`
 	Agents      Agents      `toml:"agents"`
 	Bridge      Bridge      `toml:"bridge"`

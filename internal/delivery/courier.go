@@ -39,6 +39,8 @@ type CourierOptions struct {
 	// there is not told there. nil: the log alone.
 	Tell     func(ctx context.Context, text string)
 	Operator chat.Address
+	// OperatorNow, when set, is asked instead of Operator: it may change.
+	OperatorNow func() chat.Address
 	// Lease, when set, is taken before anything is sent and held while it is:
 	// one courier at a time per platform.
 	Lease lease.Keeper
@@ -108,6 +110,9 @@ func NewCourier(opts CourierOptions) (*Courier, error) {
 	}
 	if opts.Verbose == nil {
 		opts.Verbose = func(chat.Address) bool { return false }
+	}
+	if opts.OperatorNow == nil {
+		opts.OperatorNow = func() chat.Address { return opts.Operator }
 	}
 	if opts.Outcome == nil {
 		opts.Outcome = func(string) string { return "" }

@@ -38,7 +38,10 @@ type Options struct {
 	Noticer Noticer
 	// Operator is where the operator reads; zero: in the log only.
 	Operator chat.Address
-	Logger   *slog.Logger // nil: slog.DiscardHandler
+	// Default is where the operator reads while Operator is zero; it may change.
+	// nil, or zero: in the log only.
+	Default func() chat.Address
+	Logger  *slog.Logger // nil: slog.DiscardHandler
 }
 
 // A Desk posts notices. It is safe for concurrent use.
@@ -56,7 +59,12 @@ func New(opts Options) (*Desk, error) {
 }
 
 // Operator is where the operator reads; zero: in the log only.
-func (d *Desk) Operator() chat.Address { return d.opts.Operator }
+func (d *Desk) Operator() chat.Address {
+	if d.opts.Operator.IsZero() && d.opts.Default != nil {
+		return d.opts.Default()
+	}
+	return d.opts.Operator
+}
 
 // Post puts text into a conversation; when it returns nil the text is on disk.
 // Posting the same text twice shows it twice.
@@ -71,11 +79,12 @@ func (d *Desk) Post(ctx context.Context, conv chat.Address, text string) error {
 // posting fails, the text goes to the log instead, at level warning, so that it
 // is never lost silently.
 func (d *Desk) Tell(ctx context.Context, text string) {
-	if d.opts.Operator.IsZero() {
+	operator := d.Operator()
+	if operator.IsZero() {
 		d.opts.Logger.Warn("for the operator", "text", text)
 		return
 	}
-	if err := d.Post(ctx, d.opts.Operator, text); err != nil {
+	if err := d.Post(ctx, operator, text); err != nil {
 		d.opts.Logger.Warn("for the operator", "text", text, "err", err)
 	}
 }

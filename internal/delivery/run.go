@@ -326,7 +326,7 @@ const maxTold = 3
 
 // report keeps a sentence for the operator. mu must be held.
 func (r *run) report(conv chat.Address, text string) {
-	if conv == r.c.opts.Operator && !conv.IsZero() {
+	if conv == r.c.opts.OperatorNow() && !conv.IsZero() {
 		return // it would be told where it cannot be told
 	}
 	if r.lostN++; len(r.lost) < maxTold {
