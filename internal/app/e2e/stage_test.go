@@ -23,6 +23,7 @@ import (
 	"github.com/iris-operator/iris/internal/journal/file"
 	"github.com/iris-operator/iris/internal/route"
 	"github.com/iris-operator/iris/internal/runner"
+	"github.com/iris-operator/iris/internal/schedule"
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/transport"
@@ -43,14 +44,17 @@ type stage struct {
 	journal *file.Journal
 	answers chan transport.Answer // questions that were answered
 
-	// mu guards asks: the questions that are open.
+	// mu guards the fields below. asks are the questions that are open.
 	mu   sync.Mutex
 	asks map[string]chan bool
+	// fleet are the agents there are.
+	fleet []api.Agent
 }
 
 func newStage(t *testing.T, scenes map[string]scene) *stage {
 	t.Helper()
 	s := &stage{dir: t.TempDir(), scenes: scenes, asks: map[string]chan bool{}, answers: make(chan transport.Answer, 8)}
+	s.staff(api.Agent{Name: "billing", Description: "invoices"})
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	var err error
 	s.journal, err = file.New(file.Options{Dir: filepath.Join(s.dir, "state", "journal")})
@@ -69,8 +73,8 @@ func newStage(t *testing.T, scenes map[string]scene) *stage {
 	<-s.engine.Ready()
 	a, err := api.New(api.Options{
 		Engine: s.engine, Sessions: store, Files: store, Journal: s.journal, Token: secret.New("stage-token"), Logger: log,
-		Agents: func() []api.Agent { return []api.Agent{{Name: "billing", Description: "invoices"}} },
-		About:  func() api.About { return api.About{Version: "1.0.0", Provider: "acme", Model: "acme-large"} },
+		Agents: s.agents, Schedules: schedule.NewStore(s.dir), Zone: "Europe/Berlin",
+		About: func() api.About { return api.About{Version: "1.0.0", Provider: "acme", Model: "acme-large"} },
 	})
 	must(t, err)
 	site, err := web.New(web.Options{
@@ -153,6 +157,19 @@ func (s *stage) answer(_ context.Context, a transport.Answer) (transport.Reply, 
 	return transport.Reply{}, nil
 }
 
+// staff says which agents there are.
+func (s *stage) staff(all ...api.Agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fleet = all
+}
+
+func (s *stage) agents() []api.Agent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fleet
+}
+
 // put writes a file into the workspace and returns its path there.
 func (s *stage) put(t *testing.T, name string, content []byte) string {
 	t.Helper()
@@ -185,4 +202,13 @@ func (s *stage) past(t *testing.T, thread string, n int, reply func(i int) (said
 	}
 	_, err := s.journal.Append(context.Background(), "WEBUI-"+thread, journal.Any, entries...)
 	must(t, err)
+}
+
+// writeFile writes a file below a directory.
+func writeFile(dir, name, content string) error {
+	at := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(at, []byte(content), 0o644)
 }

@@ -27,6 +27,12 @@ export const threads = () => call("/page/threads").then((b) => b.threads ?? []);
 export const history = (thread) => call(`/page/threads/${encodeURIComponent(thread)}/history`);
 export const status = (thread) => call("/page/status" + (thread ? "?thread=" + encodeURIComponent(thread) : ""));
 export const agents = () => call("/agents").then((b) => b.agents ?? []);
+export const schedules = () => call("/schedules");
+
+// changeSchedule runs, pauses, resumes or cancels what is planned.
+export const changeSchedule = (file, action) =>
+  call("/schedules/" + encodeURIComponent(file), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ action }) });
+
 export const logout = () => call("/logout", { method: "POST" });
 
 // ways says how somebody can log in.

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import * as kept from "./kept.js";
 import { Link } from "./socket.js";
 import * as store from "./store.js";
+import { Views, viewOf } from "./views.js";
 
 // refreshEvery is how often the list of threads is asked for while the page is
 // looked at; what happens in the open thread comes over its socket.
@@ -22,9 +23,11 @@ export class Client {
       thread: "", loading: false, trouble: "", agent: "",
       data: store.emptyThread(), link: "closed", retryAt: 0, status: null,
       uploads: [], unread: 0, theme: kept.theme(), seen: kept.seen(),
+      view: "", shown: null, // a view beside the threads, and what it shows
     };
     this.frames = [];
-    addEventListener("hashchange", () => this.open(threadOfHash()));
+    this.views = new Views(this);
+    addEventListener("hashchange", () => this.route());
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) return;
       this.set({ unread: 0 });
@@ -43,8 +46,42 @@ export class Client {
   async start() {
     if (await this.guard(() => this.refresh(true))) return;
     this.set({ login: "in" });
-    this.guard(async () => this.set({ agents: await api.agents() }));
-    this.open(threadOfHash());
+    const known = this.guard(async () => this.set({ agents: await api.agents() }));
+    const agent = new URLSearchParams(location.search).get("agent");
+    if (agent) {
+      await known;
+      history.replaceState(null, "", location.pathname + location.hash);
+      return this.begin(agent);
+    }
+    this.route();
+  }
+
+  // route shows what the address names: a thread or a view beside the threads.
+  async route() {
+    const address = threadOfHash();
+    const view = viewOf(address);
+    if (view) {
+      this.views.open(view);
+      if (!this.state.thread) await this.open("");
+      return;
+    }
+    this.views.close();
+    await this.open(address);
+    this.look();
+  }
+
+  // begin opens a new thread that an agent answers.
+  async begin(agent) {
+    if (location.hash) history.pushState(null, "", location.pathname);
+    this.views.close();
+    await this.open("");
+    if (this.state.agents.some((a) => a.name === agent)) this.choose(agent);
+    else this.flash("error", `There is no agent “${agent}” here. Iris answers in this thread.`);
+  }
+
+  // back leaves a view for the thread below it.
+  back() {
+    go(this.state.fresh ? "" : this.state.thread);
   }
 
   // guard runs an action; when nobody is logged in it shows the login form. It
@@ -209,7 +246,7 @@ export class Client {
 
   // look remembers that the open thread has been seen.
   look() {
-    if (document.hidden || this.state.fresh) return;
+    if (document.hidden || this.state.fresh || this.state.view || !this.state.thread) return;
     const seen = { ...this.state.seen };
     delete seen[this.state.thread];
     seen[this.state.thread] = Date.now();

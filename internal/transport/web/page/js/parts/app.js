@@ -14,6 +14,7 @@ import { Sidebar } from "./sidebar.js";
 import { Approvals, Banner, Flashes, StatusLine } from "./status.js";
 import { Thread } from "./thread.js";
 import { Top } from "./top.js";
+import { View, views } from "./view.js";
 
 export function App({ client, state }) {
   useTitle(state);
@@ -43,6 +44,7 @@ function Desk({ client, state }) {
         go("");
       } else if (e.key === "Escape" && !e.defaultPrevented && !document.querySelector("dialog[open]")) {
         if (drawer) setDrawer(false);
+        else if (client.state.view) client.back();
         else if (busy(client.state.data)) client.command("stop");
       } else if (e.key === "?" && !typing(e.target)) {
         setLayer("help");
@@ -59,15 +61,16 @@ function Desk({ client, state }) {
   useEffect(() => {
     setDrawer(false);
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
-  }, [state.thread]);
+  }, [state.thread, state.view]);
 
   const readOnly = state.thread.startsWith("SESSION-");
   return html`
-    <a class="skip" href="#composer" onClick=${(e) => (e.preventDefault(), box.current?.focus())}>Skip to the message box</a>
+    ${!state.view && html`<a class="skip" href="#composer" onClick=${(e) => (e.preventDefault(), box.current?.focus())}>Skip to the message box</a>`}
     <div class=${"desk" + (drawer ? " drawn" : "")}>
-      <${Sidebar} threads=${state.threads} current=${state.thread} seen=${state.seen} running=${running}
+      <${Sidebar} threads=${state.threads} current=${state.view ? "" : state.thread} view=${state.view} seen=${state.seen} running=${running}
         version=${state.status?.version} theme=${state.theme} client=${client} onHelp=${help} onClose=${close} />
       <div class="scrim" onClick=${close}></div>
+      ${state.view ? html`<main class="main"><${View} client=${client} state=${state} drawer=${drawer} onDrawer=${() => setDrawer(!drawer)} /></main>` : html`
       <main class="main">
         <${Top} client=${client} state=${state} running=${running} drawer=${drawer} onDrawer=${() => setDrawer(!drawer)} />
         <${Thread} key=${state.thread} client=${client} data=${state.data} loading=${state.loading} trouble=${state.trouble} thread=${state.thread} />
@@ -79,9 +82,9 @@ function Desk({ client, state }) {
             agents=${state.agents} agent=${state.agent} running=${running} readOnly=${readOnly} data=${state.data} onHelp=${help} />
           <${StatusLine} status=${state.status} link=${state.link} running=${running} />
         </div>
-      </main>
+      </main>`}
     </div>
-    ${!readOnly && html`<${Drop} client=${client} />`}
+    ${!readOnly && !state.view && html`<${Drop} client=${client} />`}
     ${layer === "palette" && html`<${Palette} client=${client} state=${state} running=${running} onClose=${() => setLayer("")} onHelp=${help} />`}
     ${layer === "help" && html`<${Help} onClose=${() => setLayer("")} />`}`;
 }
@@ -91,7 +94,7 @@ const typing = (el) => el instanceof HTMLElement && (el.isContentEditable || /^(
 // useTitle keeps the tab's title and mark: what is open and whether something
 // came while nobody looked.
 function useTitle(state) {
-  const title = state.login === "in" && state.threads?.find((t) => t.id === state.thread)?.title;
+  const title = state.login === "in" && (views[state.view]?.title ?? state.threads?.find((t) => t.id === state.thread)?.title);
   const unread = state.unread;
   useEffect(() => {
     document.title = (unread ? `(${unread}) ` : "") + (title ? title + " · Iris" : "Iris");

@@ -30,11 +30,11 @@ function refocus(el) {
   el.focus({ preventScroll: true });
 }
 
-export function Confirm({ title, yes, onYes, onClose, children }) {
+export function Confirm({ title, yes, no = "Cancel", onYes, onClose, children }) {
   return html`<${Dialog} label=${title} kind="confirm" onClose=${onClose}>
     <h2>${title}</h2><p>${children}</p>
     <form method="dialog" class="dialog-buttons">
-      <button class="button">Cancel</button>
+      <button class="button">${no}</button>
       <button class="button primary" autofocus onClick=${onYes}>${yes}</button>
     </form><//>`;
 }

@@ -5,6 +5,7 @@ import { ago } from "../format.js";
 import { html } from "../html.js";
 import { Dialog } from "./dialog.js";
 import { Icon } from "./icons.js";
+import { views } from "./view.js";
 
 const most = 12;
 
@@ -17,6 +18,7 @@ export function Palette({ client, state, running, onClose, onHelp }) {
       { icon: "plus", label: "New thread", run: () => go("") },
       running && { icon: "stop", label: "Stop what is running", run: () => client.command("stop") },
       { icon: "fold", label: "Compact the context", run: () => client.command("compact") },
+      ...Object.entries(views).map(([name, v]) => ({ icon: v.icon, label: v.title, run: () => go("/" + name) })),
       { icon: "sun", label: "Light theme", run: () => client.theme("light") },
       { icon: "moon", label: "Dark theme", run: () => client.theme("dark") },
       { icon: "auto", label: "Theme like the system", run: () => client.theme("system") },

@@ -4,13 +4,14 @@ import { go } from "../client.js";
 import { ago } from "../format.js";
 import { html, memo } from "../html.js";
 import { Icon, Mark } from "./icons.js";
+import { views } from "./view.js";
 
 // page is how many threads are drawn at a time.
 const page = 80;
 
 const themes = [["system", "auto", "Like the system"], ["light", "sun", "Light"], ["dark", "moon", "Dark"]];
 
-export const Sidebar = memo(function Sidebar({ threads, current, seen, running, version, theme, client, onHelp, onClose }) {
+export const Sidebar = memo(function Sidebar({ threads, current, view, seen, running, version, theme, client, onHelp, onClose }) {
   const [filter, setFilter] = useState("");
   const [shown, setShown] = useState(page);
   const [, tick] = useState(0);
@@ -37,6 +38,8 @@ export const Sidebar = memo(function Sidebar({ threads, current, seen, running, 
     </ul>
     ${threads?.length === 0 && html`<p class="side-empty">Your conversations will be listed here.</p>`}
     ${threads?.length > 0 && !found.length && html`<p class="side-empty">Nothing matches “${filter}”.</p>`}
+    <div class="side-views">${Object.entries(views).map(([name, v]) => html`<a key=${name} href=${"#/" + name} aria-current=${view === name ? "page" : undefined}
+      onClick=${onClose}><${Icon} name=${v.icon} size=${15} />${v.title}</a>`)}</div>
     <div class="side-foot">
       <div class="themes" role="radiogroup" aria-label="Theme">
         ${themes.map(([name, icon, label]) => html`<button key=${name} type="button" role="radio" aria-checked=${theme === name ? "true" : "false"}
