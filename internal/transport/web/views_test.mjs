@@ -98,7 +98,7 @@ test("how an agent is, in words", () => {
 test("what is told of an agent", () => {
   const c = card({ name: "billing", description: "invoices", health: health({ restarts: 2, running: [{ channel: "BRIDGE-x", since: at }, { channel: "BRIDGE-y", since: at }] }) }, now);
   assert.deepEqual(Object.fromEntries(c.facts), {
-    Running: "bridge x for 5 min 0 s, and 1 more", "Last turn": "answered 5 min ago", Memory: "31 MB", Restarts: "2", Cost: "$0.50 · 3 turns",
+    Running: "bridge x for 5 min, and 1 more", "Last turn": "answered 5 min ago", Memory: "31 MB", Restarts: "2", Cost: "$0.50 · 3 turns",
   });
   const facts = (h) => Object.fromEntries(card({ name: "a", health: h }, now).facts);
   assert.equal(facts(health({ last: { at, outcome: "model" } }))["Last turn"], "failed (model) 5 min ago");

@@ -27,7 +27,7 @@ function facts(h, running, now) {
   if (!h.ok && !h.started && !h.turns && !h.last) return h.restarts ? [["Restarts", String(h.restarts)]] : []; // it never said more
   const last = h.last && ended(h.last.outcome) + " " + since(h.last.at, now);
   const first = running[0];
-  const works = first && place(first.channel).label + " for " + duration(now - Date.parse(first.since)) + (running.length > 1 ? `, and ${running.length - 1} more` : "");
+  const works = first && place(first.channel).label + " for " + duration(now - Date.parse(first.since)).replace(/ min \d+ s$/, " min") + (running.length > 1 ? `, and ${running.length - 1} more` : "");
   return [
     ["Running", works || "nothing"],
     ["Last turn", last || "none yet"],
