@@ -143,15 +143,31 @@ func (b *Bwrap) mayHaveHome(home string) bool {
 	return true
 }
 
-// supervisor runs the command, gives what it left running its moment, and tells
-// how it ended. It is the first process of its namespace: nothing inside can
-// signal it, and when it ends the kernel ends the rest. Descriptor 3 takes the
-// status, 4 is a pipe that nothing is written to (reading it with a timeout is
-// how a shell waits without a process) and that ends when there is no time left,
-// 6 is the command's standard error; 2 is bubblewrap's. The limit of processes is
-// set here because in here the kernel counts those of this namespace alone.
+// supervisor runs the command and tells how it ended. It is the first process of
+// its namespace: nothing inside can signal it, and when it ends the kernel ends
+// the rest. dash runs it, which starts and forks in a fraction of bash's time;
+// bash does where there is no dash. Whoever it is becomes the linger below if
+// anything is left, were it a child that has not been waited for. Descriptor 3
+// takes the status, 6 is the command's standard error; 2 is bubblewrap's. The
+// limit of processes is set here because in here the kernel counts those of this
+// namespace alone.
 const supervisor = `exec 2>/dev/null
-left() { set -- /proc/[0-9]*; n=$(($# - 1)); }
+SHLVL=0
+ulimit %s
+(exec "$0" --noprofile --norc -c "$1" bash 2>&6 3>&- 4<&- 6>&-)
+code=$?
+linger=$2
+set -- /proc/[0-9]*
+[ $# = 1 ] || exec "$0" --noprofile --norc -p -c "$linger" bash $code
+echo "$code 0" >&3
+exit $code
+`
+
+// linger gives what a command left running its moment, and then TERM. It is bash.
+// The empty subshell is for those who have ended already: they are waited for with
+// it. Descriptor 4 is a pipe that nothing is written to (reading it with a timeout
+// is how a shell waits without a process) and that ends when there is no time left.
+const linger = `left() { set -- /proc/[0-9]*; n=$(($# - 1)); }
 rest() {
 	for ((i = 0; i < $1; i++)); do
 		left
@@ -160,10 +176,7 @@ rest() {
 		(($? > 128)) || return
 	done
 }
-SHLVL=0
-ulimit -u %d
-(exec -a bash "$0" --noprofile --norc -c "$1" 2>&6 3>&- 4<&- 6>&-)
-code=$?
+(:)
 rest %d
 count=$n
 if ((n)); then
@@ -171,11 +184,17 @@ if ((n)); then
 	kill -CONT -1
 	rest %d
 fi
-echo "$code $count" >&3
-exit $code
+echo "$1 $count" >&3
+exit $1
 `
 
-// steps turns times into rounds of the supervisor's wait.
-func (b *Bwrap) supervisor() string {
-	return fmt.Sprintf(supervisor, b.opts.Processes, b.opts.Linger.Milliseconds()/10+1, b.opts.KillDelay.Milliseconds()/10+1)
+// supervise is the command line of the first process, for a script.
+func (b *Bwrap) supervise(script string) []string {
+	words := []string{b.dash, "-c", fmt.Sprintf(supervisor, "-p "+strconv.Itoa(b.opts.Processes))}
+	if b.dash == "" {
+		words = []string{b.shell, "--noprofile", "--norc", "-p", "-c", fmt.Sprintf(supervisor, "-u "+strconv.Itoa(b.opts.Processes))}
+	}
+	// Times become rounds of the wait.
+	left := fmt.Sprintf(linger, b.opts.Linger.Milliseconds()/10+1, b.opts.KillDelay.Milliseconds()/10+1)
+	return append(words, b.shell, script, left)
 }

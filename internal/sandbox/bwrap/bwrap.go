@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,10 @@ type Options struct {
 	// Program and Shell are bubblewrap and bash, names or paths. Empty means
 	// "bwrap" and "bash".
 	Program, Shell string
+	// Dash is the small shell that looks after a command, a name or a path. Empty
+	// means "dash". Where there is none, bash does it and a command costs a fifth
+	// more.
+	Dash string
 	// KillDelay and Linger are as on the host. 0 means sandbox.KillDelay and
 	// 200 ms.
 	KillDelay, Linger time.Duration
@@ -74,6 +79,7 @@ type Bwrap struct {
 	opts    Options
 	program string
 	shell   string
+	dash    string   // empty: there is none
 	system  []string // arguments that do not change
 	filter  []byte
 	files   sandbox.ShellFiles
@@ -106,6 +112,9 @@ func New(ctx context.Context, opts Options) (*Bwrap, error) {
 		return nil, err
 	}
 	b := &Bwrap{opts: opts, program: program, shell: shell, filter: filter}
+	if dash, err := exec.LookPath(opts.Dash); err == nil && slices.ContainsFunc(roots, func(r string) bool { return below(dash, r) }) {
+		b.dash = dash
+	}
 	b.system = b.systemArgs()
 	b.files = sandbox.ShellFiles{Run: b.Run}
 	exit, err := b.Run(ctx, sandbox.Command{Script: "true", Env: []string{"PATH=/usr/bin:/bin"}, Timeout: 10 * time.Second})
@@ -147,6 +156,7 @@ func (o *Options) check() error {
 	}
 	set(&o.Program, "bwrap")
 	set(&o.Shell, "bash")
+	set(&o.Dash, "dash")
 	set(&o.Processes, 1024)
 	set(&o.Memory, 4<<30)
 	set(&o.File, 4<<30)

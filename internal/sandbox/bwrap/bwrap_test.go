@@ -39,11 +39,50 @@ func open(t testing.TB, opts Options) *Bwrap {
 	return b
 }
 
+// TestSuite runs it with either shell as the first process.
 func TestSuite(t *testing.T) {
-	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Box {
-		b := open(t, Options{})
-		return sandboxtest.Box{Sandbox: b, Workspace: b.opts.Workspace, NoSignals: true}
-	})
+	for name, dash := range map[string]string{"dash": "", "bash alone": "no-such-dash"} {
+		t.Run(name, func(t *testing.T) {
+			sandboxtest.Run(t, func(t *testing.T) sandboxtest.Box {
+				b := open(t, Options{Dash: dash})
+				if (b.dash == "") != (dash != "") {
+					t.Skip("there is no dash")
+				}
+				return sandboxtest.Box{Sandbox: b, Workspace: b.opts.Workspace, NoSignals: true}
+			})
+		})
+	}
+}
+
+// TestAlone: a command cannot tell what looks after it. It has the descriptors and
+// variables it was given, its own name and number, its limit, and no children.
+func TestAlone(t *testing.T) {
+	for name, dash := range map[string]string{"dash": "", "bash alone": "no-such-dash"} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, Options{Dash: dash, Processes: 500})
+			var out strings.Builder
+			exit, err := b.Run(t.Context(), sandbox.Command{
+				Script: `for f in 3 4 5 6; do [ -e /proc/$$/fd/$f ] && echo $f is open; done; [ $$ != 1 ] && [ $$ = $BASHPID ] && echo own; echo $0 $SHLVL $(ulimit -u) "$A" $-; jobs -p; nope; kill -TERM $$`,
+				Env:    []string{"PATH=/usr/bin:/bin", "A=a  b", "SHLVL=7", "BASH_ENV=/none", "code=x"}, Stdout: &out, Stderr: &out,
+			})
+			const want = "own\nbash 1 500 a  b hBc\nbash: line 1: nope: command not found\n"
+			got := strings.Replace(out.String(), "bash: /none: No such file or directory\n", "", 1)
+			if err != nil || exit.Code != 143 || exit.Background != 0 || got != want {
+				t.Errorf("%q, %+v, %v, want %q", got, exit, err, want)
+			}
+		})
+	}
+}
+
+// TestEndedOrphans: what was left behind and ends with the command is not waited for.
+func TestEndedOrphans(t *testing.T) {
+	for name, dash := range map[string]string{"dash": "", "bash alone": "no-such-dash"} {
+		b := open(t, Options{Dash: dash, Linger: 20 * time.Second})
+		exit, err := b.Run(t.Context(), sandbox.Command{Script: "for i in 1 2 3 4 5 6; do (read -rt .0$i <> <(:) &); done; exit 3", Env: []string{"PATH=/usr/bin:/bin"}})
+		if err != nil || exit.Code != 3 || exit.Background != 0 || exit.Duration > 15*time.Second {
+			t.Errorf("%s: %+v, %v", name, exit, err)
+		}
+	}
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -51,7 +51,7 @@ func (b *Bwrap) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, err
 	}
 	copied, args := copies(firstCopy)
 	args = append(append([]string{"bwrap"}, args...), b.args(variable(cmd.Env, "HOME"), dir)...)
-	args = append(args, "--seccomp", "5", "--", b.shell, "--noprofile", "--norc", "-p", "-c", b.supervisor(), b.shell, cmd.Script)
+	args = append(append(args, "--seccomp", "5", "--"), b.supervise(cmd.Script)...)
 	began := time.Now()
 	tree, err := process.Start(process.Spec{
 		Path: b.program, Args: args, Env: cmd.Env, Dir: "/", Holder: true, Prepare: b.limit,

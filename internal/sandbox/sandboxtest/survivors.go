@@ -32,7 +32,7 @@ func survivors(t *testing.T, box Box) {
 	for name, leave := range leavers {
 		for end, cmd := range map[string]sandbox.Command{
 			"own end": {Script: leave + wait + "echo done"},
-			"timeout": {Script: leave + wait + "sleep 300", Timeout: 700 * time.Millisecond},
+			"timeout": {Script: leave + wait + "sleep 300", Timeout: 2 * time.Second},
 			"abort":   {Script: leave + wait + "echo ready; sleep 300"},
 		} {
 			t.Run(name+"/"+end, func(t *testing.T) {
