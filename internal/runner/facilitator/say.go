@@ -157,10 +157,36 @@ func (r *Rooms) wake(id string, again bool) {
 		x.mu.Lock()
 		x.timer = nil
 		x.mu.Unlock()
+		if due, err := r.due(context.Background(), id); err != nil || !due {
+			return // whoever opens the room next is told what is wrong with it
+		}
 		if _, err := r.Do(context.Background(), id, facilitate.Tick("quiet")); err != nil && !errors.Is(err, transport.ErrClosing) && !errors.Is(err, facilitate.ErrClosed) {
 			r.log.Warn("timer of a room", "room", id, "err", err)
 		}
 	})
+}
+
+// due reports whether somebody said yes to words that were not said yet.
+func (r *Rooms) due(ctx context.Context, id string) (bool, error) {
+	x, a, err := r.open(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	x.mu.Lock()
+	w := facilitate.ForSelf(x.key)
+	x.mu.Unlock()
+	for _, p := range a.Participants() {
+		own, err := a.Own(w, p.ID)
+		if err != nil {
+			return false, err
+		}
+		for _, c := range own.Releases {
+			if c.State == "granted" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // Wake sets the timers of all rooms once, after a start: words that were

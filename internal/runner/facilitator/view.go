@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/iris-operator/iris/facilitate"
+	"github.com/iris-operator/iris/facilitate/surface"
 )
 
 // Self is the name under which the operator looks at Iris's own side.
@@ -47,7 +48,28 @@ type Header struct {
 // A Slot is a value of a contribution.
 type Slot struct {
 	Name string `json:"name"`
-	Kind string `json:"kind"`
+	// Kind is word, option, set, number, text or flag. A word is one of Of, a
+	// number lies between Min and Max.
+	Kind string   `json:"kind"`
+	Of   []string `json:"of,omitempty"`
+	Min  int      `json:"min,omitempty"`
+	Max  int      `json:"max,omitempty"`
+}
+
+func kindOf(k surface.Kind) string {
+	switch k {
+	case surface.Word:
+		return "word"
+	case surface.Option:
+		return "option"
+	case surface.Set:
+		return "set"
+	case surface.Number:
+		return "number"
+	case surface.Flag:
+		return "flag"
+	}
+	return "text"
 }
 
 // A Member is a participant as everybody sees them.
@@ -169,7 +191,7 @@ func (x *room) header(a *facilitate.Agent) Header {
 		}
 	}
 	for _, s := range face.Contribution {
-		h.Slots = append(h.Slots, Slot{s.Name, fmt.Sprint(s.Kind)})
+		h.Slots = append(h.Slots, Slot{s.Name, kindOf(s.Kind), s.Of, s.Min, s.Max})
 	}
 	return h
 }

@@ -32,6 +32,13 @@ export const schedules = () => call("/schedules");
 // changeSchedule runs, pauses, resumes or cancels what is planned.
 export const changeSchedule = (file, action) =>
   call("/schedules/" + encodeURIComponent(file), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ action }) });
+const send = (path, body) => call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
+export const rooms = () => call("/rooms").then((b) => b.rooms ?? []);
+export const room = (id, as) => call(`/rooms/${encodeURIComponent(id)}` + (as ? "?as=" + encodeURIComponent(as) : ""));
+export const makeRoom = (spec) => send("/rooms", spec);
+export const roomEvent = (id, event) => send(`/rooms/${encodeURIComponent(id)}/events`, event);
+export const roomStep = (id, order) => send(`/rooms/${encodeURIComponent(id)}/steps`, order);
 
 export const logout = () => call("/logout", { method: "POST" });
 

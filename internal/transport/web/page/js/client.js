@@ -1,6 +1,7 @@
 // The page's one state and everything that changes it. Parts draw what is here
 // and call the methods; none of them keeps a copy.
 import * as api from "./api.js";
+import { Council } from "./council.js";
 import * as kept from "./kept.js";
 import { Link } from "./socket.js";
 import * as store from "./store.js";
@@ -23,10 +24,11 @@ export class Client {
       thread: "", loading: false, trouble: "", agent: "",
       data: store.emptyThread(), link: "closed", retryAt: 0, status: null,
       uploads: [], unread: 0, theme: kept.theme(), seen: kept.seen(),
-      view: "", shown: null, // a view beside the threads, and what it shows
+      council: null, view: "", shown: null, // a view beside the threads, and what it shows
     };
     this.frames = [];
     this.views = new Views(this);
+    this.council = new Council(this);
     addEventListener("hashchange", () => this.route());
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) return;
@@ -60,6 +62,8 @@ export class Client {
   async route() {
     const address = threadOfHash();
     const view = viewOf(address);
+    if (view === "council") this.council.open(address.split("/")[2] ?? "");
+    else this.council.close();
     if (view) {
       this.views.open(view);
       if (!this.state.thread) await this.open("");
@@ -98,6 +102,7 @@ export class Client {
   leave() {
     this.link?.close();
     this.link = null;
+    this.council.close();
     this.set({ login: "out", link: "closed" });
   }
 

@@ -9,11 +9,11 @@ const saidFor = 6000;
 
 // loads are the views and how they get what they show; null: they look after that
 // themselves.
-const loads = { planned: api.schedules, agents: api.agents };
+const loads = { council: null, planned: api.schedules, agents: api.agents };
 
 // viewOf is the view that an address means, "" if it means a thread.
 export function viewOf(address) {
-  const name = address.startsWith("/") ? address.slice(1) : "";
+  const name = address.startsWith("/") ? address.split("/")[1] : "";
   return Object.hasOwn(loads, name) ? name : "";
 }
 

@@ -61,7 +61,7 @@ function Desk({ client, state }) {
   useEffect(() => {
     setDrawer(false);
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
-  }, [state.thread, state.view]);
+  }, [state.thread, state.view, state.council?.room]);
 
   const readOnly = state.thread.startsWith("SESSION-");
   return html`

@@ -3,16 +3,24 @@
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { Agents } from "./agents.js";
+import { Hall } from "./council.js";
 import { Icon, Spinner } from "./icons.js";
 import { Planned } from "./planned.js";
 
-// views are what can be shown beside the threads, in the order of the sidebar.
+// views are what can be shown beside the threads, in the order of the sidebar. One
+// with a whole draws its own frame.
 export const views = {
+  council: { icon: "people", title: "Council", whole: Hall },
   planned: { icon: "clock", title: "Planned", part: Planned },
   agents: { icon: "robot", title: "Agents", part: Agents },
 };
 
-export function View({ client, state, drawer, onDrawer }) {
+export function View(props) {
+  const whole = views[props.state.view].whole ?? Framed;
+  return html`<${whole} ...${props} />`;
+}
+
+function Framed({ client, state, drawer, onDrawer }) {
   const { title, part } = views[state.view];
   const shown = state.shown ?? {};
   const region = useRef();
