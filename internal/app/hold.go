@@ -142,7 +142,7 @@ func answer(h *house) func(context.Context, transport.Answer) (transport.Reply, 
 		if a.Yes {
 			text = "Approved, once: `" + q.Command + "`"
 		}
-		m := chat.Message{ID: approval.AnswerID(q.ID), From: a.From, Text: text, At: a.At}
+		m := chat.Message{ID: approval.AnswerID(q.ID), From: a.From, Text: text, At: a.At, Thread: a.Thread}
 		receipt, err := h.engine.Settled(context.WithoutCancel(ctx), conv, m, settlement(found))
 		return transport.Reply{Turn: receipt.Turn}, err
 	}

@@ -163,3 +163,41 @@ func (a Address) IsZero() bool { return a == Address{} }
 
 // String returns the channel id, for logs.
 func (a Address) String() string { return a.Channel() }
+
+// threadPrefix begins the ids of sessions that people open by a thread of Slack.
+const threadPrefix = "slack-"
+
+// ThreadSession is the session of a thread of Slack: always the same one.
+func ThreadSession(channel, ts string) Address {
+	return Address{Space: Session, ID: threadPrefix + channel + "-" + strings.ReplaceAll(ts, ".", "-")}
+}
+
+// ThreadOf undoes ThreadSession; ok is false for all other addresses.
+func ThreadOf(a Address) (channel, ts string, ok bool) {
+	rest, found := strings.CutPrefix(a.ID, threadPrefix)
+	parts := strings.Split(rest, "-")
+	if a.Space != Session || !found || len(parts) != 3 || !IsSlackChannel(parts[0]) {
+		return "", "", false
+	}
+	ts = parts[1] + "." + parts[2]
+	return parts[0], ts, IsSlackTime(ts)
+}
+
+// IsSlackChannel reports that id can be a conversation of Slack.
+func IsSlackChannel(id string) bool {
+	if len(id) < 2 || len(id) > 32 || !strings.ContainsRune("CDGW", rune(id[0])) {
+		return false
+	}
+	for i := range len(id) {
+		if c := id[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// IsSlackTime reports that ts can be the id of a message of Slack.
+func IsSlackTime(ts string) bool {
+	seconds, micros, ok := strings.Cut(ts, ".")
+	return ok && len(micros) == 6 && len(seconds) <= 12 && digits(seconds) && digits(micros)
+}

@@ -72,3 +72,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestThreadSession(t *testing.T) {
+	a := ThreadSession("C024BE91L", "1700000000.000100")
+	if got, err := Parse(a.Channel()); err != nil || got != a {
+		t.Errorf("Parse(%q) = %v, %v", a.Channel(), got, err)
+	}
+	if channel, ts, ok := ThreadOf(a); channel != "C024BE91L" || ts != "1700000000.000100" || !ok {
+		t.Errorf("ThreadOf(%v) = %q, %q, %v", a, channel, ts, ok)
+	}
+	for _, id := range []string{"x", "slack-C1", "slack-C1-1-2", "slack-c1-1700000000-000100", "slack-C1-17x-000100", "slack-../-1-000001"} {
+		if _, _, ok := ThreadOf(Address{Space: Session, ID: id}); ok {
+			t.Errorf("ThreadOf(%q) is a thread", id)
+		}
+	}
+	if _, _, ok := ThreadOf(Address{Space: Bridge, ID: a.ID}); ok {
+		t.Error("a bridge's conversation is a thread")
+	}
+}

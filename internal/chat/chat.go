@@ -36,6 +36,9 @@ type Message struct {
 	Prompt string    `json:"prompt,omitempty"`
 	Files  []File    `json:"files,omitempty"`
 	At     time.Time `json:"at"`
+	// Thread is the platform's id of the thread it was said in, where that is
+	// not part of the Address; empty: at the top level.
+	Thread string `json:"thread,omitempty"`
 }
 
 // A File is an attachment at rest in the workspace.

@@ -30,6 +30,10 @@ type Snapshot struct {
 	// Agents are the names that "@name" may call, in the spelling of their
 	// registry; each is also the name of a runner.
 	Agents []string
+	// Channel is how a channel of Slack is used; nil: as a chat.
+	Channel *Channel
+	// Session finds the session that a thread belongs to; nil: there is none.
+	Session func(thread string) (chat.Address, bool)
 }
 
 // A Kind says what is to be done with a message.
@@ -67,7 +71,8 @@ type Decision struct {
 // are logged; "@name" at the start calls that agent; a whole message that is a
 // command is one when it is addressed to Iris, and the plain ones also bare at
 // the top level; what is addressed to Iris is a turn; anything else is logged. In
-// a room that hears, whatever is no command is a turn.
+// a room that hears, whatever is no command is a turn. What a channel of Slack is
+// used for changes that; see [Mode].
 func Decide(s transport.Submission, snap Snapshot) Decision {
 	d := Decision{Kind: Run, Conversation: snap.Conversation, Runner: firstOf(s.Runner, snap.Runner, snap.Default)}
 	if d.Conversation.IsZero() {
@@ -77,28 +82,40 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 		d.Kind = Ignore
 		return d
 	}
+	if s.Address.Space == chat.Slack && !snap.Hears {
+		d.slack(s, snap)
+	} else {
+		d.route(s, snap)
+	}
+	if s.Stale && d.Kind == Run || (s.Stale || s.Late) && d.Kind == Command {
+		d.Kind, d.Verb, d.Argument = Log, "", ""
+	}
+	return d
+}
+
+// route decides outside of Slack.
+func (d *Decision) route(s transport.Submission, snap Snapshot) {
 	if !chatty(s) {
 		if s.Address.Space == chat.Session && person(s) && !snap.Hears {
 			d.call(s, snap)
 		}
-		return d
+		return
 	}
 	if s.Message.From.Bot {
 		d.Kind = Log
-		return d
+		return
 	}
 	if !snap.Hears && d.call(s, snap) {
-		return d
+		return
 	}
 	addressed := s.Mention || s.Direct || s.Address.Space == chat.Web || s.Origin == turn.FromAPI
 	if verb, arg, ok := ParseCommand(s.Message.Text); ok && (addressed || !s.Reply && bare(verb)) {
 		d.Kind, d.Verb, d.Argument = Command, verb, arg
-		return d
+		return
 	}
 	if !addressed && !snap.Hears {
 		d.Kind = Log
 	}
-	return d
 }
 
 // call looks for an "@name" and turns to that agent.

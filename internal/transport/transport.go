@@ -63,6 +63,10 @@ type Submission struct {
 	// question that was put to people. A sender that anybody can imitate, as in
 	// an e-mail, is not proven.
 	Proven bool
+	// Late says that the message was said while nobody listened: a command in it
+	// is no longer meant. Stale, that it is too old to be answered at all: it is
+	// kept as something that was said.
+	Late, Stale bool
 	// Supersedes ends what is open in the conversation, running or waiting, with
 	// turn.CodeSuperseded once this message is accepted; it is then never
 	// refused with ErrBusy. A message that was accepted before ends nothing.
@@ -141,6 +145,8 @@ type Answer struct {
 	Yes          bool
 	Choice       string
 	At           time.Time
+	// Thread is where the platform shows the question, as in chat.Message.
+	Thread string
 }
 
 // Seen is a record with its place in the journal.

@@ -1,0 +1,5 @@
+//go:build soak
+
+package mrkdwn
+
+func init() { documents = 100_000 }
