@@ -73,6 +73,8 @@ var plan = []row{
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/runner/subagent", "another Iris behind the bridge", list("chat", "turn", "runner", "bridge", "secret")},
 	{"internal/runner/facilitator", "a room of the SDK behind conversations", append(list("chat", "turn", "runner", "transport", "llm"), "facilitate/...")},
+	{"internal/transport/slack/mrkdwn", "Markdown as Slack shows it", nil},
+	{"internal/transport/slack", "Slack: Socket Mode in, the Web API out", list("chat", "turn", "transport", "route", "secret", "transport/slack/mrkdwn")},
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},
 	{"internal/transport/bridge", "the door for other Irises", list("chat", "turn", "transport", "journal", "bridge", "secret")},
 	{"internal/transport/web", "login, static files, the socket", list("chat", "turn", "transport", "secret")},

@@ -91,3 +91,9 @@ func (cs Channels) For(id string) Channel {
 	}
 	return found
 }
+
+// Bots reports that what bots say is of interest there.
+func (c Channel) Bots() bool { return c.Mode == Leads || c.Mode == InteractiveThread }
+
+// Quiet reports that nobody is told there that the queue is full.
+func (c Channel) Quiet() bool { return c.Mode == Leads }

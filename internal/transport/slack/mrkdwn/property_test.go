@@ -10,9 +10,6 @@ import (
 	"github.com/iris-operator/iris/internal/transport/slack/slacktest"
 )
 
-// documents is how many random documents a run takes; the soak build takes more.
-var documents = 2000
-
 // bits are what random documents are made of; %d is a word that must survive.
 var bits = []string{
 	"w%dw ", "**w%dw** ", "_w%dw_ ", "`w%dw` ", "~~w%dw~~ ", "[w%dw](https://example.org/?a=1&b=<2>) ", "[w%dw](x y) ", "![w%dw](https://example.org/i|j.png) ",

@@ -2,4 +2,5 @@
 
 package mrkdwn
 
-func init() { documents = 100_000 }
+// documents is how many random documents a run takes.
+const documents = 100_000
