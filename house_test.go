@@ -73,6 +73,7 @@ var plan = []row{
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/runner/subagent", "another Iris behind the bridge", list("chat", "turn", "runner", "bridge", "secret")},
 	{"internal/runner/facilitator", "a room of the SDK behind conversations", append(list("chat", "turn", "runner", "transport", "llm"), "facilitate/...")},
+	{"internal/runner/relay", "a web address that answers", list("chat", "turn", "runner", "secret")},
 	{"internal/transport/slack/mrkdwn", "Markdown as Slack shows it", nil},
 	{"internal/transport/slack", "Slack: Socket Mode in, the Web API out", list("chat", "turn", "transport", "route", "secret", "transport/slack/mrkdwn")},
 	{"internal/transport/terminal", "a conversation at a prompt, over the API", list("turn", "secret")},

@@ -83,7 +83,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{wrongFlag(c, err)} })
-	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), telegramCommand(), versionCommand())
+	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), slackCommand(), telegramCommand(), versionCommand())
 	c.AddCommand(secretCommand(), brokerCommand())
 	c.AddCommand(execServerCommand())
 	c.AddCommand(selfHealCommand(), imageCommand(), facilitateCommand())

@@ -89,7 +89,13 @@ func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err 
 	if err := s.openRooms(h); err != nil {
 		return nil, err
 	}
-	if h.engine, err = s.engine(h, map[string]runner.Runner{nativeRunner: h.native}); err != nil {
+	h.channels = newChannels(filepath.Join(s.opts.Config.Workspace, "meta", "channels.json"), s.log)
+	runners, err := s.relays(h)
+	if err != nil {
+		return nil, err
+	}
+	runners[nativeRunner] = h.native
+	if h.engine, err = s.engine(h, runners); err != nil {
 		return nil, err
 	}
 	if err := s.openBridge(h); err != nil {
@@ -244,7 +250,7 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 		return nil, err
 	}
 	return native.New(native.Options{
-		Agents:  h.agentInfos,
+		Agents: h.agentInfos, Directory: h.directory, Await: h.awaitFile, AwaitLimit: cfg.Turns.Attachments.Duration(),
 		Archive: h.sessions, Models: h.models.candidates, Tools: tools,
 		Notes:     native.NotesFrom(skills, cfg.Workspace, cfg.Workspace),
 		Workspace: cfg.Workspace,
@@ -295,6 +301,9 @@ func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 		snap.Runner, snap.Conversation, snap.Hears = room.ID, room.Address(), true
 		return snap
 	}
+	if a.Space == chat.Slack {
+		h.slackSnapshot(a, &snap)
+	}
 	if a.Space == chat.Session {
 		ses, err := h.sessions.Get(context.Background(), a.ID)
 		if err == nil {
@@ -305,6 +314,7 @@ func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 }
 
 func (s *server) turnStarted(t engine.TurnInfo) {
+	s.openedByThread(t)
 	s.metrics.TurnStarted()
 	s.ledger.begin(t)
 }

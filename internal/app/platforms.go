@@ -36,6 +36,11 @@ func (s *server) platforms(h *house) ([]platform, error) {
 	} else if p != nil {
 		all = append(all[:len(all):len(all)], *p)
 	}
+	if p, err := s.openSlack(h); err != nil {
+		return nil, err
+	} else if p != nil {
+		all = append(all[:len(all):len(all)], *p)
+	}
 	return all, nil
 }
 

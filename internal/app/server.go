@@ -26,6 +26,7 @@ import (
 	"github.com/iris-operator/iris/internal/runner/subagent"
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/transport/bridge"
+	"github.com/iris-operator/iris/internal/transport/slack"
 	"github.com/iris-operator/iris/internal/transport/web"
 )
 
@@ -75,7 +76,10 @@ type house struct {
 	posts     posts
 	// claimed is the chat whose owner is the operator, where nothing else is
 	// configured.
-	claimed atomic.Pointer[chat.Address]
+	claimed  atomic.Pointer[chat.Address]
+	slack    *slack.Slack // nil: not configured
+	channels *channelsFile
+	threads  threads
 	stores
 }
 

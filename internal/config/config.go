@@ -50,6 +50,7 @@ type Config struct {
 	Bridge      Bridge      `toml:"bridge"`
 	Secrets     Secrets     `toml:"secrets"`
 	Broker      Broker      `toml:"broker"`
+	Slack       Slack       `toml:"slack"`
 
 	// File is the configuration file that was read, empty if none.
 	File string `toml:"-"`
@@ -105,6 +106,7 @@ type Budget struct {
 type Turns struct {
 	MaxAge       Hours   `toml:"interrupted_max_age_hours" env:"IRIS_INTERRUPTED_RUN_MAX_AGE_HOURS" default:"4" help:"age in hours up to which a turn cut off by a restart is taken up again"`
 	Grace        Seconds `toml:"shutdown_grace_secs" env:"IRIS_SHUTDOWN_GRACE_SECS" default:"10" help:"seconds that running turns get to finish when the process is told to end"`
+	Attachments  Millis  `toml:"attachment_wait_ms" env:"IRIS_ATTACHMENT_DOWNLOAD_TIMEOUT_MS" default:"10000" help:"milliseconds that a turn waits for the files of its own message to arrive"`
 	VerboseTools bool    `toml:"verbose_tools" env:"IRIS_VERBOSE_TOOLS" default:"false" help:"show tool output in chats"`
 }
 
@@ -132,6 +134,15 @@ type Delivery struct {
 	StatusEvery Seconds `toml:"status_secs" env:"IRIS_STATUS_SECS" default:"3" help:"least seconds between two edits of a progress line"`
 	MaxAge      Hours   `toml:"max_age_hours" env:"IRIS_DELIVERY_MAX_AGE_HOURS" default:"24" help:"hours for which a message is tried when its platform cannot be reached; then the operator is told"`
 	Keep        Hours   `toml:"keep_hours" env:"IRIS_OUTBOX_KEEP_HOURS" default:"168" help:"hours that receipts of delivered messages are kept"`
+}
+
+// Slack is the way to a workspace of Slack; it is on when both tokens are there.
+type Slack struct {
+	AppToken secret.Value `toml:"app_token" env:"IRIS_SLACK_APP_TOKEN" default:"none" help:"app-level token (xapp-), which opens the connection"`
+	BotToken secret.Value `toml:"bot_token" env:"IRIS_SLACK_BOT_TOKEN" default:"none" help:"bot token (xoxb-), with which everything else is done"`
+	Channels []string     `toml:"channels" env:"IRIS_SLACK_CHANNEL" default:"all she is in" help:"ids of the only channels that are listened to"`
+	MaxChars int          `toml:"max_chars" env:"IRIS_SLACK_MAX_CHARS" default:"4000" help:"longest message in characters, counted after escaping; Slack lets no longer one be edited, so more is 4000"`
+	API      string       `toml:"api_url" env:"IRIS_SLACK_API_URL" default:"https://slack.com/api/" help:"base of the Web API, for a proxy"`
 }
 
 // Agents says where sub-agents are kept.

@@ -305,6 +305,11 @@ func (c *Config) fill(src Source) {
 	def(&c.Budget.Calls, 100)
 	def(&c.Turns.MaxAge, 4)
 	def(&c.Turns.Grace, 10)
+	def(&c.Turns.Attachments, 10_000)
+	def(&c.Slack.MaxChars, 4000)
+	if c.Slack.API != "" {
+		c.Slack.API = strings.TrimRight(c.Slack.API, "/") + "/"
+	}
 	def(&c.Bash.AuditFile, filepath.Join(c.Workspace, "meta", "bash-audit.log"))
 	c.Bash.AuditFile = expand(c.Bash.AuditFile, src)
 	def(&c.Policy.InstallRoot, "/iris")

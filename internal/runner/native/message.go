@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -106,7 +107,14 @@ type attachments struct {
 }
 
 func (n *Native) sort(ctx context.Context, conv chat.Address, files []chat.File, model llm.Info) (a attachments) {
+	wait, cancel := context.WithTimeout(ctx, cmp.Or(n.opts.AwaitLimit, 10*time.Second))
+	defer cancel()
 	for _, f := range files {
+		if n.opts.Await != nil && f.Missing == "" && f.Local != "" {
+			if err := n.opts.Await(wait, f.Local); err != nil {
+				f.Missing = err.Error()
+			}
+		}
 		shown, err := n.locate(ctx, conv, f)
 		if err != nil {
 			a.missing = append(a.missing, fmt.Sprintf("%s (%s)", pathLine(shown), pathLine(err.Error())))

@@ -51,6 +51,11 @@ type Options struct {
 	// file of the workspace, or an error when it is not there. nil: the path
 	// on this machine.
 	Locate func(ctx context.Context, conv chat.Address, local string) (string, error)
+	// Await returns when a file of the workspace that may still be on its way is
+	// there; its error says for people why it is not. It must end with ctx, which
+	// lasts AwaitLimit (0: 10 s) for all files of a message. nil: none is.
+	Await      func(ctx context.Context, local string) error
+	AwaitLimit time.Duration
 	// ReduceImage makes a picture small enough for a model. nil: as it is.
 	ReduceImage func(ctx context.Context, mime string, data []byte) (newMime string, newData []byte, err error)
 	// Waiting reports that a turn of the log still waits in the queue, so that

@@ -174,7 +174,7 @@ func (g agent) Run(ctx context.Context, req turn.Request, sink turn.Sink) error 
 	if !ok {
 		return unknown(g.name)
 	}
-	st := state{Agent: g.name, URL: target.URL, RequestID: bridge.Key(req.Conversation, ""), Turn: string(turn.NewID())}
+	st := state{Agent: g.name, URL: target.URL, RequestID: bridge.Key(req.Conversation, req.Message.Thread), Turn: string(turn.NewID())}
 	resumed := len(req.Resume) > 0
 	if resumed {
 		st = state{}
