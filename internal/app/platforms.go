@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/delivery"
 	"github.com/iris-operator/iris/internal/journal"
@@ -105,11 +106,8 @@ func (s *server) openPost(h *house, p *post) (err error) {
 		},
 		Speaker: h.speaker,
 		Verbose: s.verboseIn(h),
-		Outcome: func(ask string) string {
-			state, _ := h.approvals.State(ask)
-			return string(state)
-		},
-		Tell: h.desk.Tell, OperatorNow: h.desk.Operator,
+		Outcome: h.outcome,
+		Tell:    h.desk.Tell, OperatorNow: h.desk.Operator,
 		StatusEvery: cfg.Delivery.StatusEvery.Duration(), MaxAge: cfg.Delivery.MaxAge.Duration(),
 		Hooks: delivery.CourierHooks{
 			Delivered: func(what string, took time.Duration) { s.metrics.Delivered(name, what, took) },
@@ -127,6 +125,24 @@ func (s *server) openPost(h *house, p *post) (err error) {
 	}
 	return nil
 }
+
+// outcome is how a question ended. An answer is on disk a moment before the
+// question knows of it.
+func (h *house) outcome(ask string) string {
+	for i := 0; ; i++ {
+		state, _ := h.approvals.State(ask)
+		if state != approval.Pending || i == outcomeTries {
+			return string(state)
+		}
+		time.Sleep(outcomePause)
+	}
+}
+
+// How long an answer that is on disk may take to be known.
+const (
+	outcomeTries = 20
+	outcomePause = 5 * time.Millisecond
+)
 
 // speaker names the sub-agent that answers a turn.
 func (h *house) speaker(a *turn.Accepted) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -137,7 +138,7 @@ func TestSlackEndToEnd(t *testing.T) {
 func TestSlackButtonsAndWordsAnswer(t *testing.T) {
 	h := newSlackHouse(t, "IRIS_APPROVERS=U1")
 	h.serve(func(s *server) {
-		h.slack.Say("C1", slacktest.Message{User: "U2", Text: at() + askForIt})
+		h.slack.Say("C1", slacktest.Message{User: "U2", Text: at() + "run `echo ran >> ~/counter; : $((echo x) | cat)`"})
 		var ask slacktest.Message
 		until(t, "a question with buttons", func() bool {
 			for _, m := range h.slack.Own("C1") {
@@ -170,9 +171,12 @@ func TestSlackButtonsAndWordsAnswer(t *testing.T) {
 			t.Errorf("the question is %q", state)
 		}
 		h.slack.Press("C1", "U1", ask, "iris_no", id)
+		var last string
+		defer func() { t.Log(last) }()
 		until(t, "the question says who decided", func() bool {
 			for _, m := range h.slack.Own("C1") {
 				if m.TS == ask.TS {
+					last = fmt.Sprintf("%q with %s", m.Text, m.Blocks)
 					return len(m.Blocks) == 0 && strings.Contains(m.Text, "Declined by ann")
 				}
 			}

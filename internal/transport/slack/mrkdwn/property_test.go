@@ -33,8 +33,8 @@ func document(r *rand.Rand) (doc string, words []string) {
 			bit = strings.Replace(bit, "w%dw", word, 1)
 		}
 		b.WriteString(bit)
-		if r.IntN(20) == 0 {
-			for range r.IntN(200) {
+		if r.IntN(40) == 0 {
+			for range r.IntN(100) {
 				b.WriteString("x y")
 			}
 		}
@@ -48,7 +48,7 @@ func TestRandomDocumentsAreTaken(t *testing.T) {
 	for seed := range documents {
 		r := rand.New(rand.NewPCG(1, uint64(seed)))
 		doc, words := document(r)
-		limit := []int{4000, 400, 100}[r.IntN(3)]
+		limit := []int{4000, 4000, 4000, 400, 100}[r.IntN(5)]
 		all := ""
 		for _, p := range Render(doc, limit) {
 			if err := slacktest.CheckText(p.Text); err != nil {
