@@ -189,7 +189,7 @@ func (c *Config) readFile(src Source, environ map[string]string) (warnings []str
 		key := unknown[0].String()
 		return nil, fmt.Errorf("%s: there is no setting %q; the nearest is %q", path, key, Nearest(key, fileKeys()))
 	}
-	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero() || !c.Bridge.Token.IsZero() || !c.Telegram.Token.IsZero() || !c.Secrets.BrokerToken.IsZero()) {
+	if info.Mode().Perm()&0o044 != 0 && (!c.API.Token.IsZero() || !c.Web.Password.IsZero() || !c.Bridge.Token.IsZero() || !c.Telegram.Token.IsZero() || !c.Slack.AppToken.IsZero() || !c.Slack.BotToken.IsZero() || !c.Secrets.BrokerToken.IsZero()) {
 		warnings = append(warnings, fmt.Sprintf("%s holds a secret and can be read by other users (mode %04o): chmod 600 it", path, info.Mode().Perm()))
 	}
 	c.File = path
