@@ -38,6 +38,7 @@ const (
 	ruleProtected = "protected-file"
 	ruleUnit      = "systemctl"
 	ruleOperator  = "operator"
+	rulePerson    = "person"
 	ruleUnjudged  = "unjudged"
 )
 
@@ -87,8 +88,11 @@ func (r *run) writeRule(e effect) Verdict {
 	if v := r.stateRule(e); v.Decision != Allow {
 		return v
 	}
+	if r.j.keys(e.path) != "" {
+		return Verdict{Decision: Confirm, Rule: ruleProtected, Reason: "would change " + show(e.path) + ", where the keys of Iris are"}
+	}
 	if r.j.protected(e.path) {
-		return Verdict{Decision: Confirm, Rule: ruleProtected, Reason: "would change " + show(e.path) + ", a file of the system's accounts and logins"}
+		return Verdict{Decision: Confirm, Rule: ruleProtected, Reason: "would change " + show(e.path) + ", " + r.j.guarded(e.path)}
 	}
 	if e.kind == writeFile && device(e.path) {
 		return Verdict{Decision: Confirm, Rule: ruleDisk, Reason: "would write to the raw device " + show(e.path)}

@@ -36,6 +36,10 @@ type Options struct {
 	Secrets []string
 	// SecretNames are the same, for configuration that uses this word.
 	SecretNames []string
+	// Keys are the absolute paths, files or directories, of Iris's own keys: no
+	// command opens them, and who removes them is asked. "~/.config/iris" is one
+	// without being named.
+	Keys []string
 	// ProtectedPaths are further absolute paths, files or directories, that are
 	// written only with consent.
 	ProtectedPaths []string
@@ -60,6 +64,7 @@ type Judge struct {
 	opts     Options
 	secrets  []string
 	branches []string
+	keyPaths []string
 	state    string
 	parsers  sync.Pool
 }
@@ -75,7 +80,12 @@ func New(opts Options) (*Judge, error) {
 	if opts.InstallRoot == "" {
 		opts.InstallRoot = "/iris"
 	}
-	for _, p := range append([]string{opts.InstallRoot}, opts.ProtectedPaths...) {
+	var keys []string
+	if filepath.IsAbs(opts.Home) {
+		keys = append(keys, path.Clean(opts.Home)+keyDir)
+	}
+	keys = append(keys, opts.Keys...)
+	for _, p := range slices.Concat([]string{opts.InstallRoot}, opts.ProtectedPaths, opts.Keys) {
 		if !filepath.IsAbs(p) {
 			return nil, fmt.Errorf("policy: the path %q is not absolute", p)
 		}
@@ -99,6 +109,7 @@ func New(opts Options) (*Judge, error) {
 		opts:     opts,
 		secrets:  slices.Concat(secretFiles, opts.Secrets, opts.SecretNames),
 		branches: append([]string{"main", "master", "release/*"}, opts.ProtectedBranches...),
+		keyPaths: keys,
 		state:    path.Join(opts.Workspace, "state"),
 		parsers:  sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(lang)) }},
 	}, nil
@@ -144,7 +155,7 @@ func (j *Judge) Path(access Access, name, cwd string) Verdict {
 	case j.isState(p):
 		return Verdict{Deny, ruleState, name, "path lies in Iris's own state"}
 	case access == Write && j.protected(p):
-		return Verdict{Confirm, ruleProtected, name, "would change " + p + ", a file of the system's accounts and logins"}
+		return Verdict{Confirm, ruleProtected, name, "would change " + p + ", " + j.guarded(p)}
 	case access == Write && device(p):
 		return Verdict{Confirm, ruleDisk, name, "would write to the raw device " + p}
 	}

@@ -12,8 +12,9 @@ const systemDirs = "bin boot dev etc home lib lib32 lib64 libx32 opt run sbin sr
 // firstDirs are what may lie right below the root besides.
 const firstDirs = "cdrom data iris lost+found media mnt nix proc root snap"
 
-// tokenFile is the operator's own token, below any home.
-const tokenFile = "/.config/iris/token"
+// keyDir is where the operator's token and the key of the secrets lie, below any
+// home.
+const keyDir = "/.config/iris"
 
 // resolve makes a path absolute and clean. A path or a directory that starts
 // with something unknown stays so.
@@ -123,8 +124,28 @@ func (j *Judge) secretPath(p string) string {
 	if s := j.secretName(baseName(p)); s != "" {
 		return s
 	}
-	if strings.HasSuffix(p, tokenFile) {
-		return "token"
+	if f := j.keys(p); f != "" {
+		return baseName(p)
+	}
+	if rest, ok := strings.CutPrefix(p, "/proc/"); ok {
+		pid, file := component(rest)
+		if file == "/environ" && pid != "self" && pid != "thread-self" {
+			return "the environment of another process"
+		}
+	}
+	return ""
+}
+
+// keys returns the place of Iris's own keys that a clean path names or lies in,
+// or "".
+func (j *Judge) keys(p string) string {
+	if strings.HasSuffix(p, keyDir) || strings.Contains(p, keyDir+"/") {
+		return keyDir
+	}
+	for _, f := range j.keyPaths {
+		if namesIn(p, f) {
+			return f
+		}
 	}
 	return ""
 }
@@ -172,6 +193,16 @@ func (j *Judge) protected(p string) bool {
 		}
 	}
 	return isGlob(base) && base[0] == 'a' && matches(base, "authorized_keys") && strings.HasSuffix(path.Dir(p), "/.ssh")
+}
+
+// guarded says why a protected path is one.
+func (j *Judge) guarded(p string) string {
+	for _, f := range j.opts.ProtectedPaths {
+		if namesIn(p, f) {
+			return "which is protected here"
+		}
+	}
+	return "a file of the system's accounts and logins"
 }
 
 var protectedPaths = []string{
@@ -279,6 +310,15 @@ func (r *run) own() []ownPath {
 		}
 		if h := r.j.opts.Home; h != "" && h != r.home {
 			r.ownPaths = append(r.ownPaths, ownPath{path.Clean(h), "the home directory"})
+		}
+		if r.home != "" {
+			r.ownPaths = append(r.ownPaths, ownPath{path.Clean(r.home + keyDir), "the keys of Iris"})
+		}
+		for _, f := range r.j.keyPaths {
+			r.ownPaths = append(r.ownPaths, ownPath{f, "the keys of Iris"})
+		}
+		for _, f := range r.j.opts.ProtectedPaths {
+			r.ownPaths = append(r.ownPaths, ownPath{path.Clean(f), "the protected " + f})
 		}
 	}
 	return r.ownPaths

@@ -9,6 +9,12 @@ import (
 // operands.
 func (s *shell) program(name string, args []string) tri {
 	s.operatorRules(name, args)
+	switch name {
+	case "iris":
+		s.iris(args)
+	case "iris-secret":
+		s.iris(append([]string{"secret"}, args...))
+	}
 	if st, ok := s.unwrap(name, args); ok {
 		return st
 	}
@@ -180,7 +186,7 @@ func (s *shell) candidate(text string) {
 		return
 	}
 	base := baseName(text)
-	if s.r.j.secretName(base) != "" && (!hasAny(text, " \t\n") || hasAny(text[:1], "/.~")) || strings.HasSuffix(text, tokenFile[len("/.config/iris"):]) {
+	if s.r.j.secretName(base) != "" && (!hasAny(text, " \t\n") || hasAny(text[:1], "/.~")) || s.keyAt(text) {
 		s.note(effect{kind: readFile, path: s.path(text)})
 		return
 	}
@@ -196,6 +202,15 @@ func (s *shell) stateAt(text string) bool {
 		return false
 	}
 	return s.r.j.isState(s.path(text))
+}
+
+// keyAt reports whether a path could be of Iris's own keys, or the environment of
+// another process; cheap for what is no path.
+func (s *shell) keyAt(text string) bool {
+	if hasAny(text, " \n") || text[0] != '~' && strings.IndexByte(text, '/') < 0 && !strings.Contains(s.cwd(), keyDir) {
+		return false
+	}
+	return s.r.j.secretPath(s.path(text)) != ""
 }
 
 // touches judges operands that are named but not opened.
