@@ -446,6 +446,11 @@ func TestApprovalsCommand(t *testing.T) {
 	q := p.oneWaits("SESSION-" + id)
 	want(printed(app.ListApprovals(t.Context(), opts)), q[:8]+"  SESSION-"+id, heldCommand, "held: the command cannot be judged")
 	want(printed(app.AnswerApproval(t.Context(), opts, "zz", true)), "no command waits under the id")
+	commands := opts
+	commands.Environ = append(slices.Clone(environ), "IRIS_TURN_TOKEN=irt_x")
+	want(printed(app.AnswerApproval(t.Context(), commands, q[:8], true)), "only a person may answer")
+	want(printed(app.GetSecret(t.Context(), app.SecretOptions{Options: commands}, "NAME")), "only a person may read the store")
+	want(printed(app.ExportSecrets(t.Context(), app.SecretOptions{Options: commands}, nil)), "only a person may export")
 	want(printed(app.AnswerApproval(t.Context(), opts, q[:8], true)), "Approved, once: "+heldCommand)
 	until(t, "it ran", func() bool { return p.ran() == 1 })
 	p.say(id, askForIt)

@@ -71,6 +71,9 @@ func printable(s string) string {
 // AnswerApproval answers a question, which may be named by the beginning of its
 // id.
 func AnswerApproval(ctx context.Context, opts Options, id string, yes bool) error {
+	if err := personal(opts, "answer for a held command"); err != nil {
+		return err
+	}
 	c, err := running(ctx, opts)
 	if err != nil {
 		return err
@@ -103,4 +106,14 @@ func AnswerApproval(ctx context.Context, opts Options, id string, yes bool) erro
 	}
 	_, err = fmt.Fprintf(opts.Out, "%s: %s\nThe answer started turn %s in %s.\n", word, printable(found[0].Command), t, printable(found[0].Channel))
 	return err
+}
+
+// personal refuses what is a person's matter to a command of a turn, which finds
+// the same token and the same key where it runs as the same user. It keeps a
+// model from doing it by mistake; what means to gets around it.
+func personal(opts Options, what string) error {
+	if lookup(opts.Environ, "IRIS_TURN_TOKEN") == "" {
+		return nil
+	}
+	return fmt.Errorf("only a person may %s, and this is a command of Iris herself", what)
 }

@@ -138,9 +138,20 @@ func directory(workspace string) string {
 
 // policyOptions are the operator's additions to the policy.
 func policyOptions(cfg *config.Config, home string, dialect policy.Dialect) policy.Options {
+	var keys []string
+	for _, f := range []string{cfg.Secrets.KeyFile, cfg.Secrets.StoreFile, cfg.Agents.Registry} {
+		if filepath.IsAbs(f) {
+			keys = append(keys, f)
+		}
+	}
+	protected := slices.Clone(cfg.Policy.ProtectedPaths)
+	if filepath.IsAbs(cfg.Bash.AuditFile) {
+		protected = append(protected, cfg.Bash.AuditFile)
+	}
 	return policy.Options{
+		Keys:      keys,
 		Workspace: cfg.Workspace, Home: home, Dialect: dialect, InstallRoot: cfg.Policy.InstallRoot,
-		SecretNames: cfg.Policy.SecretNames, ProtectedPaths: cfg.Policy.ProtectedPaths, ProtectedBranches: cfg.Policy.ProtectedBranches,
+		SecretNames: cfg.Policy.SecretNames, ProtectedPaths: protected, ProtectedBranches: cfg.Policy.ProtectedBranches,
 		Deny: rules(cfg.Policy.Deny), Confirm: rules(cfg.Policy.Confirm),
 	}
 }

@@ -33,6 +33,9 @@ type archive struct {
 // there are none, under a passphrase that is asked for. It takes no key of the
 // store to read them back.
 func ExportSecrets(ctx context.Context, o SecretOptions, recipients []string) error {
+	if err := personal(o.Options, "export the store"); err != nil {
+		return err
+	}
 	src, done, err := o.place()
 	if err != nil {
 		return err

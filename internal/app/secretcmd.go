@@ -92,6 +92,9 @@ func SetSecret(ctx context.Context, o SecretOptions, name string, p secret.Put) 
 
 // GetSecret prints a value.
 func GetSecret(ctx context.Context, o SecretOptions, name string) error {
+	if err := personal(o.Options, "read the store; a command asks with get-secret"); err != nil {
+		return err
+	}
 	src, done, err := o.place()
 	if err != nil {
 		return err
