@@ -24,7 +24,10 @@ const (
 	exitInterrupted = 130 // Ctrl-C
 )
 
-func main() { os.Exit(run(filepath.Base(os.Args[0]), os.Args[1:])) }
+func main() {
+	app.KeepFiles()
+	os.Exit(run(filepath.Base(os.Args[0]), os.Args[1:]))
+}
 
 // errUsage marks an error of the command line.
 type errUsage struct{ error }

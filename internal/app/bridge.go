@@ -7,6 +7,7 @@ import (
 	"time"
 
 	wire "github.com/iris-operator/iris/internal/bridge"
+	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/lifetime"
 	"github.com/iris-operator/iris/internal/runner/native"
@@ -47,13 +48,26 @@ func noneIfZero(l config.Limit) time.Duration {
 }
 
 // askAgent is the tool with which the model asks the agents.
-func (s *server) askAgent(h *house, outputs *tool.Outputs) (tool.Tool, error) {
-	return agent.New(agent.Options{
+func (s *server) askAgent(h *house, outputs *tool.Outputs) ([]tool.Tool, error) {
+	ask, err := agent.New(agent.Options{
 		Ask: func(ctx context.Context, q agent.Question, progress func(string)) (string, error) {
 			return h.subagents.Ask(ctx, q.Agent, subagent.Question{Key: q.Key, User: q.User, Text: q.Text}, progress)
 		},
 		Names: h.agentNames, Fit: outputs.Fit,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return s.secrets.veil.Tools([]tool.Tool{ask}), nil
+}
+
+// moreTools are the tools that are offered while there is use for them: agents
+// come and go.
+func (h *house) moreTools(context.Context, chat.Address) []tool.Tool {
+	if len(h.agentNames()) == 0 {
+		return nil
+	}
+	return h.asking
 }
 
 // agentNames are the names that "@name" may call.

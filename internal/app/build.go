@@ -218,15 +218,14 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 	if err != nil {
 		return nil, err
 	}
-	ask, err := s.askAgent(h, outputs)
-	if err != nil {
+	if h.asking, err = s.askAgent(h, outputs); err != nil {
 		return nil, err
 	}
 	plan, err := scheduleTool(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return s.secrets.veil.Tools(append([]tool.Tool{run, ask, plan}, files...)), nil
+	return s.secrets.veil.Tools(append([]tool.Tool{run, plan}, files...)), nil
 }
 
 // guardMemory keeps the version before a write to a memory file, and refuses a
@@ -250,7 +249,7 @@ func (s *server) native(h *house, tools []tool.Tool, skills *skill.Library, pict
 		return nil, err
 	}
 	return native.New(native.Options{
-		Agents: h.agentInfos, Directory: h.directory, Await: h.awaitFile, AwaitLimit: cfg.Turns.Attachments.Duration(),
+		Agents: h.agentInfos, MoreTools: h.moreTools, Directory: h.directory, Await: h.awaitFile, AwaitLimit: cfg.Turns.Attachments.Duration(),
 		Archive: h.sessions, Models: h.models.candidates, Tools: tools,
 		Notes:     native.NotesFrom(skills, cfg.Workspace, cfg.Workspace),
 		Workspace: cfg.Workspace,

@@ -68,7 +68,7 @@ func listen(ctx context.Context, host string, port int, setting string) (ln net.
 	if err != nil {
 		return nil, fmt.Errorf("%w: choose another port with %s, or end what uses this one", err, setting)
 	}
-	return ln, nil
+	return plainSpeaker{ln}, nil
 }
 
 // acquire takes the workspace. It waits for a lock whose holder is dead and not

@@ -25,6 +25,7 @@ import (
 	"github.com/iris-operator/iris/internal/runner/native"
 	"github.com/iris-operator/iris/internal/runner/subagent"
 	"github.com/iris-operator/iris/internal/secret"
+	"github.com/iris-operator/iris/internal/tool"
 	"github.com/iris-operator/iris/internal/transport/bridge"
 	"github.com/iris-operator/iris/internal/transport/slack"
 	"github.com/iris-operator/iris/internal/transport/web"
@@ -80,6 +81,7 @@ type house struct {
 	slack    *slack.Slack // nil: not configured
 	channels *channelsFile
 	threads  threads
+	asking   []tool.Tool // with which the model asks agents
 	stores
 }
 

@@ -97,8 +97,11 @@ func (r *run) prepare() error {
 // offer lists the tools: those of every conversation, and more in this one.
 func (r *run) offer() {
 	r.offered = r.n.tools
-	if r.n.opts.MoreTools != nil {
-		r.offered = offer(slices.Concat(r.n.opts.Tools, r.n.opts.MoreTools(r.ctx, r.req.Conversation)))
+	if r.n.opts.MoreTools == nil {
+		return
+	}
+	if more := r.n.opts.MoreTools(r.ctx, r.req.Conversation); len(more) > 0 {
+		r.offered = offer(slices.Concat(r.n.opts.Tools, more))
 	}
 }
 
