@@ -103,7 +103,7 @@ func (s *server) openBridge(h *house) (err error) {
 		Inbox: h.engine, Journal: h.journal, Dir: filepath.Join(s.opts.Config.Workspace, "bridge-jobs"),
 		Tokens: s.bridgeTokens(),
 		Limits: wire.Limits{Idle: cfg.Idle.Duration(), Max: cfg.Max.Duration()}, Plain: cfg.Plain.Duration(),
-		Heartbeat: cfg.Heartbeat.Duration(), Retention: cfg.Retention.Duration(), Logger: s.log,
+		Heartbeat: cfg.Heartbeat.Duration(), Retention: cfg.Retention.Duration(), Sweep: h.sessions.Sweep, Logger: s.log,
 	}
 	if s.bridgeDoor != nil {
 		opts.Listen = func(context.Context) (net.Listener, error) { return s.bridgeDoor, nil }

@@ -161,7 +161,9 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.sessions, err = session.Open(session.Options{Root: cfg.Workspace, Journal: h.journal, Logger: s.log}); err != nil {
+	if h.sessions, err = session.Open(session.Options{
+		Root: cfg.Workspace, Journal: h.journal, BridgeRetention: cfg.Bridge.Retention.Duration(), Logger: s.log,
+	}); err != nil {
 		return err
 	}
 	if h.audit, err = audit.New(audit.Options{File: cfg.Bash.AuditFile, Logger: s.log}); err != nil {

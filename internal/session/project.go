@@ -80,6 +80,13 @@ func (s *Store) catchUp(ctx context.Context, c *conv) error {
 		return err
 	}
 	since := min(c.log.low, c.ctx.complete())
+	if c.addr.Space == chat.Bridge && c.ctx.size == 0 && s.opts.BridgeRetention > 0 {
+		forgotten, err := s.forgotten(ctx, stream)
+		if err != nil {
+			return err
+		}
+		since = max(since, forgotten)
+	}
 	if j.Last(stream) > since {
 		for r, err := range j.Read(ctx, stream, since) {
 			if errors.Is(err, journal.ErrTruncated) {

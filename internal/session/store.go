@@ -51,6 +51,9 @@ type Options struct {
 	// Journal is what conversations are caught up from. Nil: Project is the
 	// only source.
 	Journal journal.Journal
+	// BridgeRetention is how long a conversation of the bridge is kept after its
+	// last word; see Sweep. 0: for ever.
+	BridgeRetention time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Logger takes warnings about lines and files that were skipped; nil

@@ -206,5 +206,8 @@ func refusal(status int, data []byte) error {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("%w: it does not know this token (IRIS_SECRET_BROKER_TOKEN)", secret.ErrUnreachable)
 	}
+	if said.Error == base.Error() {
+		return base
+	}
 	return fmt.Errorf("%w: %.200s", base, said.Error)
 }

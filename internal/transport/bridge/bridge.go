@@ -57,8 +57,11 @@ type Options struct {
 	Heartbeat time.Duration
 	// Retention is how long a job log is kept after its last line.
 	Retention time.Duration
-	Now       func() time.Time // nil: time.Now
-	Logger    *slog.Logger     // nil: slog.DiscardHandler
+	// Sweep forgets the conversations of old requests and returns how many; it is
+	// called whenever job logs are swept. nil: they are kept.
+	Sweep  func(ctx context.Context) (int, error)
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: slog.DiscardHandler
 }
 
 // An Inbox is what the engine offers here.
@@ -179,7 +182,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	s.mu.Unlock()
 	ready()
 	s.recover(open)
-	s.sweep()
+	s.sweep(ctx)
 	tick := time.NewTicker(sweepPeriod)
 	defer tick.Stop()
 	for {
@@ -189,7 +192,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		case err := <-failed:
 			return err
 		case <-tick.C:
-			s.sweep()
+			s.sweep(ctx)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -107,9 +108,24 @@ func (s *Server) logs() []string {
 	return ids
 }
 
-// sweep removes the logs that nothing was added to for the retention, and what
+// sweep removes what is older than the retention.
+func (s *Server) sweep(ctx context.Context) {
+	s.sweepLogs()
+	if s.opts.Sweep == nil {
+		return
+	}
+	n, err := s.opts.Sweep(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("sweep conversations", "err", err)
+	}
+	if n > 0 {
+		s.log.Info("old conversations of the bridge removed", "count", n)
+	}
+}
+
+// sweepLogs removes the logs that nothing was added to for the retention, and what
 // a crash left of logs that were begun. It is idempotent.
-func (s *Server) sweep() {
+func (s *Server) sweepLogs() {
 	if s.opts.Retention <= 0 {
 		return
 	}

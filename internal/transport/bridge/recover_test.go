@@ -200,7 +200,7 @@ func TestSweep(t *testing.T) {
 				}
 			}
 			for range 2 {
-				p.server.sweep()
+				p.server.sweep(t.Context())
 				entries, err := os.ReadDir(jobs)
 				if err != nil {
 					t.Fatal(err)
