@@ -123,7 +123,7 @@ func TestCanariesNeverComeOut(t *testing.T) {
 		places["model request "+strconv.Itoa(i)] = string(r.Body)
 	}
 	err := filepath.WalkDir(p.workspace, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || !d.Type().IsRegular() { // a link leads to this program, which holds its constants
 			return err
 		}
 		data, err := os.ReadFile(path)

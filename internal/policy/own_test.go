@@ -37,6 +37,7 @@ func TestIrisOwn(t *testing.T) {
 		{"tr '\\0' '\\n' < /proc/1/environ", Deny, ruleSecret},
 		{"cat /proc/*/environ", Deny, ruleSecret},
 		{"cat /proc/self/environ", Allow, ""},
+		{"cat /proc/$$/environ", Allow, ""},
 		{"cat /proc/1/status", Allow, ""},
 
 		{"truncate -s0 meta/bash-audit.log", Confirm, ruleProtected},

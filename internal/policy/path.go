@@ -129,7 +129,7 @@ func (j *Judge) secretPath(p string) string {
 	}
 	if rest, ok := strings.CutPrefix(p, "/proc/"); ok {
 		pid, file := component(rest)
-		if file == "/environ" && pid != "self" && pid != "thread-self" {
+		if file == "/environ" && pid != "self" && pid != "thread-self" && strings.IndexByte(pid, unknown) < 0 {
 			return "the environment of another process"
 		}
 	}

@@ -54,7 +54,7 @@ func (s *shell) environ(name string) (string, bool) {
 }
 
 // shellSets are variables that bash sets by itself.
-const shellSets = "BASH BASHPID BASH_VERSION BASHOPTS SHELLOPTS EUID UID PPID HOSTNAME HOSTTYPE OSTYPE MACHTYPE RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME SHLVL PATH OPTIND PS4 TERM REPLY _ FUNCNAME PIPESTATUS GROUPS DIRSTACK BASH_SOURCE BASH_REMATCH COLUMNS LINES"
+const shellSets = "BASH BASHPID BASH_VERSION BASHOPTS SHELLOPTS EUID UID HOSTNAME HOSTTYPE OSTYPE MACHTYPE RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME SHLVL PATH OPTIND PS4 TERM REPLY _ FUNCNAME PIPESTATUS GROUPS DIRSTACK BASH_SOURCE BASH_REMATCH COLUMNS LINES"
 
 // get returns one of the values a variable may have. What is not set is empty,
 // or unknown where the environment is another's.
@@ -76,6 +76,9 @@ func (s *shell) get(name string) (value string, set bool) {
 	}
 	if len(name) == 1 || isDigit(name[0]) {
 		return s.special(name)
+	}
+	if name == "PPID" {
+		return "1", true // whatever its number, it is another process
 	}
 	if v, ok := s.environ(name); ok {
 		return v, true
