@@ -40,6 +40,7 @@ fuzz:
 
 soak:
 	$(GO) test -run Soak -tags soak -timeout 60m -v ./internal/app/...
+	$(GO) test -run RandomDocuments -tags soak -timeout 60m ./internal/transport/slack/mrkdwn
 
 bench: build
 	./scripts/bench.sh $(RUNS)
