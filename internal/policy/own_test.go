@@ -65,6 +65,9 @@ func TestIrisOwn(t *testing.T) {
 			t.Errorf("%q: %s (%s) %s, want %s (%s)", c.command, v.Decision, v.Rule, v.Reason, c.want, c.rule)
 		}
 	}
+	if v := j.Command("cat ~/.config/iris/*", nil, testWorkspace); v.Reason != "command references a secret file (the keys of Iris)" {
+		t.Errorf("a glob is refused with %q", v.Reason)
+	}
 	for _, p := range []string{"~/.config/iris/secret.key", "/home/iris/.config/iris/x", "/srv/keys/store", "/proc/1/environ"} {
 		if v := j.Path(Read, p, testWorkspace); v.Decision != Deny {
 			t.Errorf("read %s: %+v, want it refused", p, v)

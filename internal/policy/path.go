@@ -124,8 +124,11 @@ func (j *Judge) secretPath(p string) string {
 	if s := j.secretName(baseName(p)); s != "" {
 		return s
 	}
-	if f := j.keys(p); f != "" {
-		return baseName(p)
+	if j.keys(p) != "" {
+		if base := baseName(p); literal(base) {
+			return base
+		}
+		return "the keys of Iris"
 	}
 	if rest, ok := strings.CutPrefix(p, "/proc/"); ok {
 		pid, file := component(rest)
