@@ -82,7 +82,13 @@ func (h *house) agentNames() []string {
 }
 
 // runnerNames are all who may answer a session.
-func (h *house) runnerNames() []string { return append([]string{nativeRunner}, h.agentNames()...) }
+func (h *house) runnerNames() []string {
+	names := append([]string{nativeRunner}, h.agentNames()...)
+	for _, r := range h.rooms.List() {
+		names = append(names, r.ID)
+	}
+	return names
+}
 
 // agentInfos is what the prompt says of the agents.
 func (h *house) agentInfos() []native.AgentInfo {

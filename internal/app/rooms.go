@@ -29,7 +29,7 @@ func (s *server) openRooms(h *house) (err error) {
 			return h.engine.Submit(ctx, sub)
 		},
 		Model: func(ctx context.Context) flow.Model { return s.roomModel(ctx, h) },
-		Taken: func(name string) bool { return slices.Contains(h.runnerNames(), name) },
+		Taken: func(name string) bool { return name == nativeRunner || slices.Contains(h.agentNames(), name) },
 		Whisper: func(ctx context.Context, to chat.Address, key, text string) error {
 			return h.posts.whisper(ctx, to, key, text)
 		},

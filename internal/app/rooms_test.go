@@ -68,7 +68,14 @@ func TestRoomInTheServer(t *testing.T) {
 		t.Errorf("the released words are %d times in the room: %+v", n, room.Lines)
 	}
 	// Eve's words were never released: they are nowhere else.
-	session := p.do("POST", "/sessions", `{"runner":"native"}`)
+	// A session may be one more way into the room.
+	session := p.do("POST", "/sessions", `{"originChannel":"C1","originThreadTs":"1.1","runner":"dinner"}`)
+	if a := p.do("POST", "/sessions/"+session.field(p, "sessionId")+"/message", `{"text":"A line by the session","user":"di"}`); a.status != http.StatusOK {
+		t.Errorf("a message to a session of the room = %v", a)
+	}
+	if !strings.Contains(p.do("GET", "/rooms/dinner", "").body, "A line by the session") {
+		t.Error("what was said in the session is not in the room")
+	}
 	for what, text := range map[string]string{
 		"the room": p.do("GET", "/rooms/dinner", "").body, "Ben's side": p.do("GET", "/rooms/dinner?as=ben", "").body,
 		"Cy's side": p.do("GET", "/rooms/dinner?as=cy", "").body, "the rooms": p.do("GET", "/rooms", "").body,

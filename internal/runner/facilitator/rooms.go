@@ -74,6 +74,9 @@ type Rooms struct {
 // A room is a Spec with what is open of it.
 type room struct {
 	spec Spec
+	// lane has a place for the one turn that may react: a session may be a second
+	// way into the room, beside the lane of its own conversation.
+	lane chan struct{}
 
 	// opening is held while the agent is made. Lock order: opening, then mu.
 	opening sync.Mutex
@@ -89,6 +92,8 @@ type room struct {
 	steps *facilitate.Stepper
 	timer *time.Timer
 }
+
+func newRoom(s Spec) *room { return &room{spec: s, lane: make(chan struct{}, 1)} }
 
 // New reads which rooms there are. A room is opened when somebody comes.
 func New(opts Options) (*Rooms, error) {
@@ -114,7 +119,7 @@ func New(opts Options) (*Rooms, error) {
 		if s, err = s.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.list(), err)
 		}
-		r.all[s.ID] = &room{spec: s}
+		r.all[s.ID] = newRoom(s)
 	}
 	return r, nil
 }
@@ -166,7 +171,7 @@ func (r *Rooms) Create(s Spec) (Spec, error) {
 	if err := renameio.WriteFile(r.list(), append(data, '\n'), 0o600); err != nil {
 		return s, fmt.Errorf("keep the room %s: %w", s.ID, err)
 	}
-	r.all[s.ID] = &room{spec: s}
+	r.all[s.ID] = newRoom(s)
 	return s, nil
 }
 

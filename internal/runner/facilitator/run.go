@@ -114,6 +114,12 @@ func (a answerer) Run(ctx context.Context, req turn.Request, sink turn.Sink) err
 			p.posts = append(p.posts, x)
 		}
 	}
+	select {
+	case a.room.lane <- struct{}{}:
+		defer func() { <-a.room.lane }()
+	case <-ctx.Done():
+		return a.cut(ctx, sink, p.text())
+	}
 	_, agent, err := a.rooms.open(ctx, a.room.spec.ID)
 	if err != nil {
 		return a.broken(ctx, sink, p, err)
