@@ -41,6 +41,7 @@ fuzz:
 soak:
 	$(GO) test -run Soak -tags soak -timeout 60m -v ./internal/app/...
 	$(GO) test -run RandomDocuments -tags soak -timeout 60m ./internal/transport/slack/mrkdwn
+	$(GO) test -run 'Telegram|DocumentsAreNeverRefused' -tags soak -timeout 60m ./internal/app ./internal/transport/telegram
 
 bench: build
 	./scripts/bench.sh $(RUNS)

@@ -77,6 +77,12 @@ func (r *telegramRig) serve(f func(s *server, out *page)) {
 	case s := <-up:
 		f(s, out)
 	case err := <-ended:
+		if strings.Contains(err.Error(), "in use by another iris serve") && r.Context().Err() == nil {
+			// Of many servers in one process, a child that one has just forked
+			// may hold the lock of another for a moment.
+			r.serve(f)
+			return
+		}
 		r.Fatalf("Serve = %v", err)
 	}
 	cancel()

@@ -169,7 +169,10 @@ func (t *Telegram) served(o Owner, c models.Chat, from *models.User) bool {
 	if !o.Claimed || from == nil || from.IsBot || c.ID != o.ChatID {
 		return false
 	}
-	return c.Type == models.ChatTypePrivate || from.ID == o.OwnerID || t.member(from.ID)
+	if c.Type == models.ChatTypePrivate {
+		return from.ID == c.ID
+	}
+	return from.ID == o.OwnerID || t.member(from.ID)
 }
 
 func (t *Telegram) member(id int64) bool {

@@ -134,6 +134,17 @@ func (s *Server) note(method, chat string, q request) *Break {
 	if b == nil && always != nil {
 		b = always(method, chat)
 	}
+	if b != nil && b.Status == http.StatusTooManyRequests && chat != "" && s.opts.Gap >= 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f := s.chats[chat]
+		if f == nil {
+			f = &flood{}
+			s.chats[chat] = f
+		}
+		// Nobody is told off for being in the wait already: it is a new one.
+		f.banned = time.Now().Add(time.Duration(b.After) * time.Second)
+	}
 	return b
 }
 

@@ -131,6 +131,17 @@ type Update struct {
 	ID      int64    `json:"update_id"`
 	Message *Message `json:"message,omitempty"`
 	Click   *Click   `json:"callback_query,omitempty"`
+
+	raw map[string]any
+}
+
+// MarshalJSON is the update as the bot gets it.
+func (u Update) MarshalJSON() ([]byte, error) {
+	type plain Update
+	if u.raw == nil {
+		return json.Marshal(plain(u))
+	}
+	return json.Marshal(map[string]any{"update_id": u.ID, "message": u.raw})
 }
 
 // A Call is a request that came in.
@@ -509,4 +520,11 @@ func words(code int, text string) string {
 		return text
 	}
 	return http.StatusText(code) + ": " + text
+}
+
+// PutRaw tells the bot of a message that a Message cannot say.
+func (s *Server) PutRaw(message map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push(Update{raw: message})
 }

@@ -1,0 +1,12 @@
+//go:build !soak
+
+package app
+
+import "time"
+
+// How much a test of Telegram does in an ordinary run.
+const (
+	chaosRuns     = 24
+	quickMessages = 2
+	quickBound    = 2 * time.Second
+)
