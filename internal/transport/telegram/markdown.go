@@ -158,7 +158,8 @@ func position(n ast.Node) int {
 func (w *writer) node(n ast.Node, depth int) {
 	if depth > maxNesting {
 		w.gap(1)
-		w.put(html.UnescapeString(string(n.Text(w.src))), -1) //nolint:staticcheck // all that is left of a tree this deep
+		//lint:ignore SA1019 all that is left of a tree this deep is its text, whatever its nodes are
+		w.put(html.UnescapeString(string(n.Text(w.src))), -1)
 		return
 	}
 	switch n := n.(type) {

@@ -25,14 +25,13 @@ var (
 
 // An inbox keeps what it is given.
 type inbox struct {
-	mu       sync.Mutex
-	all      []transport.Submission
-	seen     map[string]bool
-	answers  []transport.Answer
-	submit   func(transport.Submission) error // nil: taken
-	answer   func(transport.Answer) error
-	reply    string
-	commands int
+	mu      sync.Mutex
+	all     []transport.Submission
+	seen    map[string]bool
+	answers []transport.Answer
+	submit  func(transport.Submission) error // nil: taken
+	answer  func(transport.Answer) error
+	reply   string
 }
 
 func (b *inbox) Submit(ctx context.Context, s transport.Submission) (transport.Receipt, error) {

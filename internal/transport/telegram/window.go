@@ -1,7 +1,5 @@
 package telegram
 
-import "slices"
-
 // A window keeps which updates are being dealt with. Updates end in any order;
 // what is confirmed is all before the first that has not. Guarded by
 // Telegram.mu.
@@ -59,16 +57,6 @@ func (w *window) offset() int64 {
 		low = min(low, id)
 	}
 	return low
-}
-
-// ids are the open updates, in order.
-func (w *window) ids() []int64 {
-	var out []int64
-	for id := range w.open {
-		out = append(out, id)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // forget takes back that an update has begun: it is told of again.

@@ -17,6 +17,7 @@ func Units(s string) int { return len(utf16.Encode([]rune(s))) }
 func Parse(text, mode string) (visible string, entities []Entity, err error) {
 	visible, entities, refused := parse(text, mode, 4096)
 	if refused != nil {
+		//lint:ignore ST1005 these are the words of the Bot API
 		return "", nil, fmt.Errorf("Bad Request: %s", refused.text)
 	}
 	return visible, entities, nil
