@@ -14,6 +14,7 @@ import (
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/llm/llmtest"
+	"github.com/iris-operator/iris/internal/transport/slack/slacktest"
 	"github.com/iris-operator/iris/internal/transport/telegram/telegramtest"
 )
 
@@ -86,7 +87,10 @@ func TestCommandsHoldNoToken(t *testing.T) {
 			}
 			bot := telegramtest.New(telegramtest.Options{Token: "canary-telegram_bot_token"})
 			defer bot.Close()
-			s := p.serve(append(environ, "IRIS_TELEGRAM_API_URL="+bot.URL())...)
+			team := slacktest.New(slacktest.Options{})
+			defer team.Close()
+			s := p.serve(append(environ, "IRIS_TELEGRAM_API_URL="+bot.URL(), "IRIS_SLACK_API_URL="+team.URL(),
+				"IRIS_SLACK_BOT_TOKEN="+slacktest.BotToken, "IRIS_SLACK_APP_TOKEN="+slacktest.AppToken)...)
 			out := p.say(p.session(), "run `env | sort`")
 			if !strings.Contains(out, "IRIS_TURN_TOKEN=") || !strings.Contains(out, "PATH=") {
 				t.Fatalf("env printed %q", out)
@@ -96,7 +100,7 @@ func TestCommandsHoldNoToken(t *testing.T) {
 					t.Errorf("a command has %s", name)
 				}
 			}
-			for _, secret := range []string{"canary-", operatorToken, pagePassword} {
+			for _, secret := range []string{"canary-", slacktest.BotToken, slacktest.AppToken, operatorToken, pagePassword} {
 				if strings.Contains(out, secret) {
 					t.Errorf("a command sees %s", secret)
 				}

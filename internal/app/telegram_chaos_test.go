@@ -106,7 +106,10 @@ func telegramChaos(t *testing.T, rng *rand.Rand) {
 	say(0)
 	r.cut(func() {
 		say(1)
-		time.Sleep(time.Duration(rng.IntN(2500)) * time.Millisecond) // the moment of the cut is the seed's
+		mu.Lock()
+		pause := time.Duration(rng.IntN(2500)) * time.Millisecond
+		mu.Unlock()
+		time.Sleep(pause) // the moment of the cut is the seed's
 	})
 	say(2)
 	r.serve(func(*server, *page) {

@@ -28,6 +28,7 @@ type inbox struct {
 	got   []transport.Submission
 	at    []time.Time
 	again int
+	said  []string // to the operator
 	// refuse, when set, answers instead.
 	refuse func(n int) error
 	calls  int
@@ -74,12 +75,49 @@ func (b *inbox) texts() []string {
 	return out
 }
 
+// The rest reads what the scheduler writes.
+
+func (b *inbox) put(s transport.Submission) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.got, b.at = append(b.got, s), append(b.at, time.Now())
+}
+
+func (b *inbox) tell(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, text)
+}
+
+func (b *inbox) runs() []transport.Submission {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.got)
+}
+
+func (b *inbox) times() []time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.at)
+}
+
+func (b *inbox) repeats() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.again
+}
+
+func (b *inbox) told() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.said)
+}
+
 // bench is a workspace under the clock of a synctest bubble.
 type bench struct {
 	*testing.T
 	root string
 	inbox
-	told []string
 	opts Options
 	poke chan struct{} // something happened in a directory
 	stop func()
@@ -93,7 +131,7 @@ func newBench(t *testing.T) *bench {
 	}
 	b.opts = Options{
 		Workspace: b.root, Inbox: &b.inbox, Leases: leases, Rescan: time.Hour,
-		Tell:  func(_ context.Context, text string) { b.told = append(b.told, text) },
+		Tell:  func(_ context.Context, text string) { b.tell(text) },
 		Watch: func(context.Context, []string) (<-chan struct{}, error) { return b.poke, nil },
 	}
 	return b
@@ -183,7 +221,7 @@ func TestImmediateRunsAndIsDeleted(t *testing.T) {
 		b.pass(2 * time.Second)
 		text := "[EVENT:now.json:immediate:immediate] look"
 		b.want(text, text, text)
-		s := b.got[0]
+		s := b.runs()[0]
 		if s.Origin != turn.FromEvent || s.Message.From.ID != "ana" || s.Message.From.Name != "EVENT" || s.Address.Channel() != "WEBUI-a" || s.Turn == "" || s.Proven {
 			t.Errorf("submission %+v", s)
 		}
@@ -205,8 +243,8 @@ func TestTheSameFileAgainRunsAgain(t *testing.T) {
 			b.put("events/deploy.json", immediate)
 			b.pass(3 * time.Second)
 		}
-		if len(b.got) != 3 {
-			t.Errorf("%d runs, want 3", len(b.got))
+		if len(b.runs()) != 3 {
+			t.Errorf("%d runs, want 3", len(b.runs()))
 		}
 	})
 }
@@ -218,8 +256,8 @@ func TestImmediateWrittenWhileDownRuns(t *testing.T) {
 		b.start()
 		b.pass(2 * time.Second)
 		b.want("[EVENT:selfheal-1.json:immediate:immediate] disk full")
-		if b.got[0].Origin != turn.FromEscalation {
-			t.Errorf("origin %s", b.got[0].Origin)
+		if b.runs()[0].Origin != turn.FromEscalation {
+			t.Errorf("origin %s", b.runs()[0].Origin)
 		}
 	})
 }
@@ -233,7 +271,7 @@ func TestOneShotRunsAtItsTimeHoweverFar(t *testing.T) {
 		b.want()
 		b.pass(2 * time.Minute)
 		b.want("[EVENT:far.json:one-shot:" + at.Format(time.RFC3339) + "] renew")
-		if late := b.at[0].Sub(at); late < 0 || late > time.Second {
+		if late := b.times()[0].Sub(at); late < 0 || late > time.Second {
 			t.Errorf("ran %v after its time", late)
 		}
 		if b.there("events/far.json") {
@@ -260,14 +298,14 @@ func TestMissedOneShot(t *testing.T) {
 				time.Sleep(time.Minute + c.down)
 				b.start()
 				b.pass(5 * time.Second)
-				if got := len(b.got) == 1; got != c.runs {
+				if got := len(b.runs()) == 1; got != c.runs {
 					t.Errorf("ran: %v", b.texts())
 				}
-				if c.runs && strings.Contains(b.got[0].Message.Text, "Late") != (c.down > DefaultGrace) {
-					t.Errorf("text %q", b.got[0].Message.Text)
+				if c.runs && strings.Contains(b.runs()[0].Message.Text, "Late") != (c.down > DefaultGrace) {
+					t.Errorf("text %q", b.runs()[0].Message.Text)
 				}
-				if b.there("events/failed/x.json") != c.kept || c.kept != (len(b.told) == 1) {
-					t.Errorf("kept %v, told %q", b.there("events/failed/x.json"), b.told)
+				if b.there("events/failed/x.json") != c.kept || c.kept != (len(b.told()) == 1) {
+					t.Errorf("kept %v, told %q", b.there("events/failed/x.json"), b.told())
 				}
 			})
 		})
@@ -285,19 +323,19 @@ func TestPeriodicRunsOncePerSlot(t *testing.T) {
 		}
 		b.pass(time.Minute)
 		var days []string
-		for i, at := range b.at {
+		for i, at := range b.times() {
 			days = append(days, at.In(location(t, "Europe/Berlin")).Format("15:04:05"))
-			if b.got[i].Origin != turn.FromSchedule {
-				t.Errorf("origin %s", b.got[i].Origin)
+			if b.runs()[i].Origin != turn.FromSchedule {
+				t.Errorf("origin %s", b.runs()[i].Origin)
 			}
 		}
 		if want := []string{"09:30:00", "09:30:00", "09:30:00", "09:30:00"}; !slices.Equal(days[:3], want[:3]) || len(days) < 3 || len(days) > 4 {
 			t.Errorf("ran at %v", days)
 		}
-		if b.again > 0 {
-			t.Errorf("%d occurrences were submitted twice", b.again)
+		if b.repeats() > 0 {
+			t.Errorf("%d occurrences were submitted twice", b.repeats())
 		}
-		b.want(slices.Repeat([]string{"[EVENT:p.json:periodic:30 9 * * *] stand-up"}, len(b.got))...)
+		b.want(slices.Repeat([]string{"[EVENT:p.json:periodic:30 9 * * *] stand-up"}, len(b.runs()))...)
 	})
 }
 
@@ -313,18 +351,18 @@ func TestMissedPeriodic(t *testing.T) {
 				b.start()
 				b.pass(90 * time.Minute)
 				b.stop()
-				before := len(b.got)
+				before := len(b.runs())
 				time.Sleep(7 * time.Hour) // 02:30 … 08:30: six are missed, 08:00 is 30 min old
 				b.start()
 				b.pass(time.Minute)
-				if got := len(b.got) - before; got != c.want {
+				if got := len(b.runs()) - before; got != c.want {
 					t.Fatalf("%d ran after the pause, want %d", got, c.want)
 				}
-				if c.late && !strings.Contains(b.got[before].Message.Text, "(Late: this was due at 2000-01-01T08:00:00Z.)") {
-					t.Errorf("text %q", b.got[before].Message.Text)
+				if c.late && !strings.Contains(b.runs()[before].Message.Text, "(Late: this was due at 2000-01-01T08:00:00Z.)") {
+					t.Errorf("text %q", b.runs()[before].Message.Text)
 				}
 				b.pass(time.Hour)
-				if got := len(b.got) - before; got != c.want+1 {
+				if got := len(b.runs()) - before; got != c.want+1 {
 					t.Errorf("the next slot does not run: %d", got)
 				}
 			})
@@ -351,7 +389,7 @@ func TestQuietHours(t *testing.T) {
 				b.start()
 				b.pass(4 * time.Hour)
 				var got []string
-				for _, at := range b.at {
+				for _, at := range b.times() {
 					got = append(got, at.UTC().Format("15:04"))
 				}
 				if !slices.Equal(got, c.want) {
@@ -395,11 +433,11 @@ func TestBadFilesAreSetAsideWithTheReason(t *testing.T) {
 				if kept, _ := os.ReadFile(filepath.Join(b.root, "events/failed/bad.1.json")); string(kept) != c.content {
 					t.Error("the content is not kept")
 				}
-				if b.there("events/bad.json") || len(b.got) > 0 {
+				if b.there("events/bad.json") || len(b.runs()) > 0 {
 					t.Error("still there, or run")
 				}
-				if len(b.told) != 1 || !strings.Contains(b.told[0], "events/bad.json") {
-					t.Errorf("told %q", b.told)
+				if len(b.told()) != 1 || !strings.Contains(b.told()[0], "events/bad.json") {
+					t.Errorf("told %q", b.told())
 				}
 			})
 		})
@@ -414,8 +452,8 @@ func TestAWriterThatTakesItsTime(t *testing.T) {
 		b.put("events/slow.json", immediate)
 		b.pass(time.Second)
 		b.want("[EVENT:slow.json:immediate:immediate] look")
-		if len(b.told) > 0 {
-			t.Errorf("told %q", b.told)
+		if len(b.told()) > 0 {
+			t.Errorf("told %q", b.told())
 		}
 	})
 }
@@ -470,8 +508,8 @@ func TestUnknownRunner(t *testing.T) {
 		if !b.there("events/failed/now.json") || !b.there("events/p.json") {
 			t.Error("the immediate file is kept as failed, the periodic one stays")
 		}
-		if len(b.told) != 3 {
-			t.Errorf("told %q", b.told)
+		if len(b.told()) != 3 {
+			t.Errorf("told %q", b.told())
 		}
 	})
 }
@@ -526,16 +564,15 @@ func TestClaimedButNotDone(t *testing.T) {
 				}
 				key, _ := cutJSON(files[0].Name())
 				id := "event-" + key + "-" + "946688400000"
-				b.got = append(b.got, transport.Submission{Address: chat.Address{Space: chat.Slack, ID: "C1"}, Turn: c.Turn, Message: chat.Message{ID: id, Text: "before"}})
-				b.at = append(b.at, time.Now())
+				b.inbox.put(transport.Submission{Address: chat.Address{Space: chat.Slack, ID: "C1"}, Turn: c.Turn, Message: chat.Message{ID: id, Text: "before"}})
 			}
 			b.start()
 			b.pass(time.Minute)
-			if len(b.got) != 1 || b.again != map[bool]int{false: 0, true: 1}[accepted] {
-				t.Errorf("accepted=%v: %v, again %d", accepted, b.texts(), b.again)
+			if len(b.runs()) != 1 || b.repeats() != map[bool]int{false: 0, true: 1}[accepted] {
+				t.Errorf("accepted=%v: %v, again %d", accepted, b.texts(), b.repeats())
 			}
 			b.pass(24 * time.Hour)
-			if len(b.got) != 2 {
+			if len(b.runs()) != 2 {
 				t.Errorf("accepted=%v: the next slot: %v", accepted, b.texts())
 			}
 		})
@@ -555,7 +592,7 @@ func TestACorruptClaimIsTriedAgainAndNothingRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.pass(2 * time.Minute)
-		if len(b.got) == 0 {
+		if len(b.runs()) == 0 {
 			t.Error("does not run after the claim was mended")
 		}
 	})

@@ -60,13 +60,13 @@ func TestAlone(t *testing.T) {
 	for name, dash := range map[string]string{"dash": "", "bash alone": "no-such-dash"} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, Options{Dash: dash, Processes: 500})
-			var out strings.Builder
+			var out, errs strings.Builder
 			exit, err := b.Run(t.Context(), sandbox.Command{
 				Script: `for f in 3 4 5 6; do [ -e /proc/$$/fd/$f ] && echo $f is open; done; [ $$ != 1 ] && [ $$ = $BASHPID ] && echo own; echo $0 $SHLVL $(ulimit -u) "$A" $-; jobs -p; nope; kill -TERM $$`,
-				Env:    []string{"PATH=/usr/bin:/bin", "A=a  b", "SHLVL=7", "BASH_ENV=/none", "code=x"}, Stdout: &out, Stderr: &out,
+				Env:    []string{"PATH=/usr/bin:/bin", "A=a  b", "SHLVL=7", "BASH_ENV=/none", "code=x"}, Stdout: &out, Stderr: &errs,
 			})
 			const want = "own\nbash 1 500 a  b hBc\nbash: line 1: nope: command not found\n"
-			got := strings.Replace(out.String(), "bash: /none: No such file or directory\n", "", 1)
+			got := strings.Replace(out.String()+errs.String(), "bash: /none: No such file or directory\n", "", 1)
 			if err != nil || exit.Code != 143 || exit.Background != 0 || got != want {
 				t.Errorf("%q, %+v, %v, want %q", got, exit, err, want)
 			}
