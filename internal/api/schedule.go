@@ -78,6 +78,9 @@ func (s *Server) scheduleAdd(w http.ResponseWriter, r *http.Request, _ caller) e
 		return noSchedules()
 	}
 	it, err := s.opts.Schedules.Add(e)
+	if errors.Is(err, schedule.ErrPast) {
+		return bad("%v", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -136,6 +136,7 @@ func TestScheduleRefusesWhatCanNeverRun(t *testing.T) {
 		"no text":           `{"type":"immediate","channelId":"WEBUI-t"}`,
 		"a bad channel":     `{"type":"immediate","channelId":"WEBUI-../x","text":"x"}`,
 		"no date":           `{"type":"one-shot","channelId":"WEBUI-t","text":"x","at":"tomorrow"}`,
+		"over":              `{"type":"one-shot","channelId":"WEBUI-t","text":"x","at":"2020-01-01T00:00:00Z"}`,
 		"never due":         `{"type":"periodic","channelId":"WEBUI-t","text":"x","schedule":"0 0 30 2 *"}`,
 		"an unknown zone":   `{"type":"periodic","channelId":"WEBUI-t","text":"x","schedule":"0 0 * * *","timezone":"Mars"}`,
 		"not an object":     `[]`,

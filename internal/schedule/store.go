@@ -39,15 +39,20 @@ type Item struct {
 // Errors of a Store.
 var (
 	ErrUnknown   = errors.New("no such event")
+	ErrPast      = errors.New("its time is over")
 	ErrAmbiguous = errors.New("several directories have an event of that name")
 	// ErrBroken: the file is there and is no event that could run.
 	ErrBroken = errors.New("this event cannot run")
 )
 
-// Add checks an event and puts it into events/. The name tells when it was made.
+// Add checks an event and puts it into events/. The name tells when it was made. A
+// one-shot whose time is over is ErrPast.
 func (s *Store) Add(e Event) (Item, error) {
-	if err := e.Check(); err != nil {
+	switch next, err := e.Next(s.now(), 1); {
+	case err != nil:
 		return Item{}, err
+	case len(next) == 0:
+		return Item{}, fmt.Errorf("%s: %w, it is %s now", e.At, ErrPast, s.now().Format(time.RFC3339))
 	}
 	data, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {

@@ -38,6 +38,9 @@ func TestStore(t *testing.T) {
 	if _, err := s.Add(Event{Type: OneShot, ChannelID: "C1", Text: "hi", At: "tomorrow"}); err == nil {
 		t.Error("Add takes a bad date")
 	}
+	if _, err := s.Add(Event{Type: OneShot, ChannelID: "C1", Text: "hi", At: "2027-03-27T11:59:59Z"}); !errors.Is(err, ErrPast) {
+		t.Errorf("Add of what is over = %v", err)
+	}
 	if ran, err := s.Run(it.Name); err != nil || ran.Event.Type != Immediate || ran.Event.Text != "hi" {
 		t.Errorf("Run = %+v, %v", ran, err)
 	}
