@@ -143,8 +143,11 @@ type Answer struct {
 	Conversation chat.Address
 	From         chat.Person
 	Yes          bool
-	Choice       string
-	At           time.Time
+	// Choice answers a turn.Ask with Options: a label, several joined by ", " or
+	// the person's own words. With Yes it may be "always" where turn.Ask.Always
+	// offers that.
+	Choice string
+	At     time.Time
 	// Thread is where the platform shows the question, as in chat.Message.
 	Thread string
 }

@@ -105,10 +105,30 @@ type Ask struct {
 	Text    string    `json:"text"`
 	Command string    `json:"command,omitempty"`
 	Until   time.Time `json:"until"`
+	// Tool is the call that waits inside of its turn, when an agent program asks
+	// for it ("Bash", "Write"); empty for a command of Iris's own.
+	Tool string `json:"tool,omitempty"`
+	// Options make it a question with answers to pick from: people pick one, or
+	// more if Many, or answer in their own words. Without them the answers are
+	// yes and no.
+	Options []Option `json:"options,omitempty"`
+	Many    bool     `json:"many,omitempty"`
+	// Always offers a third answer: yes, and the like for the rest of the session.
+	Always bool `json:"always,omitempty"`
 	// Outcome, when not empty, says that the question is over and how:
-	// "approved", "declined", "expired" or "withdrawn". An event that carries it
+	// "approved", "declined", "answered", "expired" or "withdrawn". An event that carries it
 	// closes the question of the same ID that was put before.
 	Outcome string `json:"outcome,omitempty"`
+	// By names who brought the outcome about, where it was a person; Picked is what
+	// they chose.
+	By     string `json:"by,omitempty"`
+	Picked string `json:"picked,omitempty"`
+}
+
+// An Option is an answer to pick.
+type Option struct {
+	Label string `json:"label"`
+	About string `json:"about,omitempty"`
 }
 
 // A Code says why a turn failed. The first group is also sent on the bridge.
