@@ -43,6 +43,14 @@ type Driver interface {
 	Attach(Setup, Pipes) (Agent, error)
 }
 
+// An Explainer is a Driver that knows what its program means by what it wrote to
+// stderr before it ended, for ends that the protocol tells nothing about.
+type Explainer interface {
+	// Explain returns one sentence for people, empty if it knows none, and whether
+	// the end says that Setup.Session is unknown to the program.
+	Explain(stderr string) (failure string, noSession bool)
+}
+
 // A Setup is what a process is started for.
 type Setup struct {
 	// Bin is the program, a path or a name to be found on PATH.
@@ -142,7 +150,8 @@ const (
 	// TakenUp: the program has begun with the prompt ID.
 	TakenUp Kind = "taken up"
 	// Delta is a piece of the text at hand, Text the whole of it, which comes also
-	// after its pieces: a consumer shows the one or the other.
+	// after its pieces: a consumer shows the one or the other. A Text that is empty
+	// says that the pieces before it do not count (the model was asked again).
 	Delta Kind = "delta"
 	Text  Kind = "text"
 	// Thought is reasoning, in pieces.
@@ -207,6 +216,9 @@ type Tool struct {
 	// Always: an Answer may have Always, the program then asks no more for the
 	// like in this session.
 	Always bool
+	// Granted: the person gave such an Answer to the like before, and the program
+	// asks all the same. The policy judges it, a person need not.
+	Granted bool
 	// What belongs to ToolEnd.
 	Result string
 	Failed bool
