@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/iris-operator/iris/internal/api"
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/secret"
 )
 
@@ -151,19 +151,7 @@ func leaveEscalation(dir string, e api.Escalation, at time.Time) (path string, e
 	path = filepath.Join(dir, fmt.Sprintf("selfheal-%d-%s.json", at.Unix(), hex.EncodeToString(random[:])))
 	// The agent may write into the directory and its parent reads there: 0644,
 	// whatever the mask, in a directory that only the two can enter.
-	tmp, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return "", err
-	}
-	_, err = tmp.Write(append(body, '\n'))
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-		return "", err
-	}
-	return path, nil
+	return path, durable.Create(path, append(body, '\n'), durable.Exactly(0o644))
 }
 
 // forward hands an escalation of this process to who it works for; nil: it works

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/iris-operator/iris/internal/api"
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/secret"
 	"github.com/iris-operator/iris/internal/secret/broker"
 	"github.com/iris-operator/iris/internal/secret/env"
@@ -187,18 +188,14 @@ func ImportEnv(ctx context.Context, o SecretOptions, file string, prune bool) er
 	return err
 }
 
-// rewrite replaces a file, readable by its owner alone.
+// rewrite replaces a file, readable by its owner alone. A link stays, so that
+// what it leads to does not keep what was taken out.
 func rewrite(file string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".iris-env-*")
+	file, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
+	return durable.Replace(file, data, durable.Exactly(0o600))
 }
 
 // ask reads a value: typed without echo at a terminal, else all of standard

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/secret"
 )
 
@@ -70,17 +71,9 @@ func keepToken(path string) (secret.Value, error) {
 	if _, err := rand.Read(raw[:]); err != nil {
 		return secret.Value{}, err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".token-*")
-	if err != nil {
-		return secret.Value{}, fmt.Errorf("keep the operator's token: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(hex.EncodeToString(raw[:]) + "\n")
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return secret.Value{}, fmt.Errorf("keep the operator's token: %w", err)
-	}
-	// Link fails when another process was faster; its token counts then.
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	// Another process may be faster; its token counts then.
+	err = durable.Create(path, []byte(hex.EncodeToString(raw[:])+"\n"), durable.Exactly(0o600))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return secret.Value{}, fmt.Errorf("keep the operator's token: %w", err)
 	}
 	return readToken(path)

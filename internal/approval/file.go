@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // maxFile bounds what is read as a question: a command of 128 KiB whose every
@@ -85,7 +86,7 @@ func decode(data []byte, id string) (Question, error) {
 }
 
 // write puts a question on disk: when it returns nil it survives a power cut.
-func (b *Book) write(q Question) (err error) {
+func (b *Book) write(q Question) error {
 	if err := os.MkdirAll(b.opts.Dir, 0o700); err != nil {
 		return fmt.Errorf("keep a question: %w", err)
 	}
@@ -93,38 +94,10 @@ func (b *Book) write(q Question) (err error) {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(b.opts.Dir, "*.tmp") // 0600
-	if err != nil {
+	if err := durable.Replace(b.path(q.ID), append(data, '\n'), durable.Exactly(0o600)); err != nil {
 		return fmt.Errorf("keep a question: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name())
-			err = fmt.Errorf("keep a question: %w", err)
-		}
-	}()
-	_, err = tmp.Write(append(data, '\n'))
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), b.path(q.ID)); err != nil {
-		return err
-	}
-	return b.syncDir()
+	return nil
 }
 
-func (b *Book) remove(id string) error {
-	if err := os.Remove(b.path(id)); err != nil {
-		return err
-	}
-	return b.syncDir()
-}
-
-func (b *Book) syncDir() error {
-	d, err := os.Open(b.opts.Dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (b *Book) remove(id string) error { return durable.Remove(b.path(id)) }

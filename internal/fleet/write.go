@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // maxDescription bounds a description: it is part of every system prompt.
@@ -161,7 +163,7 @@ func (r *Registry) update(change func(doc *document, all []Agent) error) error {
 	if err != nil {
 		return err
 	}
-	return replace(path, text)
+	return durable.Replace(path, text, durable.Keep(0o600))
 }
 
 // lock waits for the lock file. It stays, because removing it would let two
@@ -186,47 +188,6 @@ func lock(path string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return func() { f.Close() }, nil
-}
-
-// replace puts text in place of the file at once, with the mode and the owner it
-// had; a new one is 0600 and its directory's owner's.
-func replace(path string, text []byte) (err error) {
-	mode, like := fs.FileMode(0o600), filepath.Dir(path)
-	if info, err := os.Stat(path); err == nil {
-		mode, like = info.Mode().Perm(), path
-	}
-	// 0600 from the start: there is no moment at which others can read it.
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".agents-*.json")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		tmp.Close()
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	if _, err := tmp.Write(text); err != nil {
-		return err
-	}
-	if err := tmp.Chmod(mode); err != nil {
-		return err
-	}
-	if err := adopt(tmp, like); err != nil {
-		return err
-	}
-	if err := tmp.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // adopt gives a file the owner that like has, so that what root registers can be

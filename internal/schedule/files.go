@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // Dirs are the directories of event files below a workspace.
@@ -106,7 +108,7 @@ func setAside(root, file, reason string) (string, error) {
 			return "", err
 		}
 		why := filepath.Join(dir, strings.TrimSuffix(name, ".json")+".reason.txt")
-		err = errors.Join(os.WriteFile(why, []byte(reason+"\n"), 0o600), syncDir(dir))
+		err = durable.Replace(why, []byte(reason+"\n"), durable.Exactly(0o600))
 		if err != nil {
 			return "", err
 		}

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/turn"
 )
 
@@ -64,10 +63,10 @@ func (l ledger) write(key string, c claim) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(l.path(key), append(data, '\n'), 0o600); err != nil {
+	if err := durable.Replace(l.path(key), append(data, '\n'), durable.Keep(0o600)); err != nil {
 		return fmt.Errorf("write the claim of %s: %w", c.File, err)
 	}
-	return syncDir(l.dir)
+	return nil
 }
 
 func (l ledger) remove(key string) error {
@@ -94,12 +93,4 @@ func (l ledger) sweep(keep map[string]bool) error {
 		}
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // A Store is the event files of a workspace as people and models handle them. It
@@ -62,23 +62,13 @@ func (s *Store) Add(e Event) (Item, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Item{}, err
 	}
-	tmp, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return Item{}, err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(append(data, '\n'))
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return Item{}, err
-	}
-	// A link fails where a file of that name is; a rename would replace it.
 	for at := s.now().UnixNano(); ; at++ {
 		name := fmt.Sprintf("schedule-%d.json", at)
-		err := os.Link(tmp.Name(), filepath.Join(dir, name))
+		err := durable.Create(filepath.Join(dir, name), append(data, '\n'), durable.Exactly(0o600))
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
-		if err = errors.Join(err, syncDir(dir)); err != nil {
+		if err != nil {
 			return Item{}, err
 		}
 		return s.item(Dirs()[0] + "/" + name), nil
@@ -163,10 +153,10 @@ func (s *Store) Pause(name string, paused bool) (Item, error) {
 		return Item{}, err
 	}
 	full := filepath.Join(s.root, it.File)
-	if err := renameio.WriteFile(full, append(data, '\n'), 0o600, renameio.WithExistingPermissions()); err != nil {
+	if err := durable.Replace(full, append(data, '\n'), durable.Keep(0o600)); err != nil {
 		return Item{}, err
 	}
-	return s.item(it.File), syncDir(filepath.Dir(full))
+	return s.item(it.File), nil
 }
 
 // Cancel deletes an event.
@@ -175,11 +165,10 @@ func (s *Store) Cancel(name string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	full := filepath.Join(s.root, it.File)
-	if err := os.Remove(full); err != nil {
+	if err := durable.Remove(filepath.Join(s.root, it.File)); err != nil {
 		return Item{}, err
 	}
-	return it, syncDir(filepath.Dir(full))
+	return it, nil
 }
 
 // Run makes an immediate event of what an event says, and leaves that as it is.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/turn"
 )
@@ -290,10 +290,7 @@ func (t *table) finish(e *entry, now time.Time) error {
 		return nil
 	}
 	path := filepath.Join(t.opts.Workspace, e.file)
-	if err := os.Remove(path); err != nil && !missing(err) {
-		return t.later(e, now, err)
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := durable.Remove(path); err != nil && !missing(err) {
 		return t.later(e, now, err)
 	}
 	return t.forget(e)

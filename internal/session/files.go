@@ -10,6 +10,8 @@ import (
 	"path"
 	"sync"
 	"syscall"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // maxDirty bounds the list of files that wait for SyncAll. Above it the oldest
@@ -210,47 +212,11 @@ func (s *Store) syncPath(p string) error {
 	return f.Sync()
 }
 
-// replace puts data in place of a file: temporary file, fsync, rename, sync of
-// the directory. The mode of an existing file is kept. The directory is made.
+// replace puts data in place of a file whose directory may not be there yet. The
+// mode of an existing file is kept.
 func (s *Store) replace(p string, data []byte) error {
 	if err := s.root.MkdirAll(path.Dir(p), dirMode); err != nil {
 		return err
 	}
-	mode := fs.FileMode(fileMode)
-	if info, err := s.root.Stat(p); err == nil {
-		mode = info.Mode().Perm()
-	}
-	tmp, err := s.writeTemp(p, data, mode)
-	if err != nil {
-		return err
-	}
-	if err := s.root.Rename(tmp, p); err != nil {
-		s.root.Remove(tmp)
-		return err
-	}
-	return s.syncPath(path.Dir(p))
-}
-
-// writeTemp writes and syncs a temporary neighbour of p and returns its name.
-func (s *Store) writeTemp(p string, data []byte, mode fs.FileMode) (string, error) {
-	tmp := path.Join(path.Dir(p), "."+path.Base(p)+"."+shortID()+".tmp")
-	f, err := s.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		s.root.Remove(tmp)
-		return "", err
-	}
-	return tmp, nil
+	return durable.ReplaceIn(s.root, p, data, durable.Keep(fileMode))
 }

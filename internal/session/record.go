@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // sessionsDir holds one file per session made through the API.
@@ -54,20 +55,15 @@ func (s *Store) Create(_ context.Context, ses Session) (Session, error) {
 	return ses, nil
 }
 
-// createRecord puts a file where there is none. A link, unlike a rename, never
-// replaces what another writer made in the meantime.
+// createRecord puts a file where there is none, and never replaces what another
+// writer made in the meantime.
 func (s *Store) createRecord(p string, data []byte) error {
-	tmp, err := s.writeTemp(p, data, fileMode)
+	err := durable.CreateIn(s.root, p, data, durable.Keep(fileMode))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = s.root.MkdirAll(path.Dir(p), dirMode); err == nil {
-			tmp, err = s.writeTemp(p, data, fileMode)
+			err = durable.CreateIn(s.root, p, data, durable.Keep(fileMode))
 		}
 	}
-	if err != nil {
-		return err
-	}
-	defer s.root.Remove(tmp)
-	err = s.root.Link(tmp, p)
 	if errors.Is(err, fs.ErrExist) {
 		return ErrExists
 	}

@@ -21,7 +21,8 @@ const (
 // kernel whether the file is still the same, so that what another program wrote
 // is seen at once.
 type recordCache struct {
-	dir string // absolute
+	dir string           // absolute
+	now func() time.Time // the clock that file systems go by
 
 	// mu guards the field below.
 	mu    sync.Mutex
@@ -41,7 +42,7 @@ type recordStat struct {
 }
 
 func newRecordCache(root string) *recordCache {
-	return &recordCache{dir: filepath.Join(root, sessionsDir), known: map[string]cachedRecord{}}
+	return &recordCache{dir: filepath.Join(root, sessionsDir), now: time.Now, known: map[string]cachedRecord{}}
 }
 
 // look returns what the file of a record is now; a link is an error, for the
@@ -85,7 +86,7 @@ func (c *recordCache) get(id string) (Session, bool) {
 // before. One that changed a moment ago is not: it could change again and look
 // the same.
 func (c *recordCache) put(as recordStat, ses Session) {
-	if time.Since(time.Unix(as.changed.Unix())) < clockTick {
+	if c.now().Sub(time.Unix(as.changed.Unix())) < clockTick {
 		return
 	}
 	ses.Metadata = maps.Clone(ses.Metadata)

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 const (
@@ -101,19 +102,11 @@ func (l *Library) writeVersion(rel string, data []byte) error {
 	}
 	at := l.opts.Now()
 	for {
-		f, err := l.root.OpenFile(path.Join(dir, at.UTC().Format(versionTime)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			at = at.Add(time.Nanosecond)
-			continue
-		}
-		if err != nil {
+		err := durable.CreateIn(l.root, path.Join(dir, at.UTC().Format(versionTime)), data, durable.Exactly(0o600))
+		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		_, err = f.Write(data)
-		if err == nil {
-			err = f.Sync()
-		}
-		return errors.Join(err, f.Close())
+		at = at.Add(time.Nanosecond)
 	}
 }
 

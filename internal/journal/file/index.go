@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // An index says what a segment holds, so that it need not be read. The index
@@ -275,12 +277,11 @@ func indexPath(segment string) string { return segment[:len(segment)-len(segment
 // synced: the sum tells a whole index from a torn one, and a segment without a
 // sound index is read instead.
 func (x *index) write(segment string) error {
-	path := indexPath(segment)
-	if err := os.WriteFile(path+tempExt, x.encode(), 0o600); err != nil {
-		os.Remove(path + tempExt)
+	f, err := durable.Swap(indexPath(segment), x.encode())
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+tempExt, path)
+	return f.Close()
 }
 
 // readIndex reads the index of a segment that begins with record first and is

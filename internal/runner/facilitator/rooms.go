@@ -27,12 +27,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/iris-operator/iris/facilitate"
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/journal/file"
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/transport"
 )
@@ -168,7 +167,7 @@ func (r *Rooms) Create(s Spec) (Spec, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := renameio.WriteFile(r.list(), append(data, '\n'), 0o600); err != nil {
+	if err := durable.Replace(r.list(), append(data, '\n'), durable.Keep(0o600)); err != nil {
 		return s, fmt.Errorf("keep the room %s: %w", s.ID, err)
 	}
 	r.all[s.ID] = newRoom(s)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // ReadFile reads a regular file; a directory, a pipe or a device is an error,
@@ -79,7 +80,7 @@ func (h *Host) WriteFile(ctx context.Context, conv chat.Address, path string, da
 		if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil { // less the umask, as mkdir -p does
 			return err
 		}
-		return replace(target, data, 0o666, false)
+		return durable.Replace(target, data, durable.Masked(0o666))
 	}
 	if err != nil {
 		return err
@@ -89,61 +90,12 @@ func (h *Host) WriteFile(ctx context.Context, conv chat.Address, path string, da
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if ok && st.Nlink == 1 && int(st.Uid) == os.Geteuid() {
-		err := replace(target, data, info.Mode(), true)
-		if !errors.Is(err, errBeside) {
+		err := durable.Replace(target, data, durable.Masked(0))
+		if !errors.Is(err, durable.ErrBeside) {
 			return err
 		}
 	}
 	return inPlace(target, data)
-}
-
-// errBeside says that no file could be put beside the target.
-var errBeside = errors.New("cannot write beside the file")
-
-// replace writes to a new file beside target and renames it. keep sets mode
-// exactly; without it the umask applies.
-func replace(target string, data []byte, mode fs.FileMode, keep bool) error {
-	f, err := createBeside(target, mode.Perm())
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil && keep {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	if err := os.Rename(f.Name(), target); err != nil {
-		_ = os.Remove(f.Name())
-		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EXDEV) {
-			return fmt.Errorf("%w: %w", errBeside, err)
-		}
-		return err
-	}
-	return nil
-}
-
-func createBeside(target string, mode fs.FileMode) (*os.File, error) {
-	dir := filepath.Dir(target)
-	for try := range 100 {
-		name := filepath.Join(dir, fmt.Sprintf(".iris-%d-%d.tmp", os.Getpid(), try))
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		if err == nil {
-			return f, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("%w: %w", errBeside, err)
-		}
-	}
-	return nil, fmt.Errorf("%w: %s is full of .iris-*.tmp files", errBeside, dir)
 }
 
 func inPlace(target string, data []byte) error {

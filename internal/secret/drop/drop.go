@@ -22,9 +22,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/secret"
 )
 
@@ -127,7 +127,7 @@ func (d *Drops) Create(name, channel string, ttl time.Duration, proxyOnly bool) 
 	if err := os.MkdirAll(d.opts.Dir, 0o700); err != nil {
 		return "", Drop{}, fmt.Errorf("keep a secret link: %w", err)
 	}
-	if err := renameio.WriteFile(d.path(token), append(data, '\n'), 0o600); err != nil {
+	if err := durable.Create(d.path(token), append(data, '\n'), durable.Exactly(0o600)); err != nil {
 		return "", Drop{}, fmt.Errorf("keep a secret link: %w", err)
 	}
 	return token, drop, nil
@@ -168,19 +168,14 @@ func read(path string) (drop Drop, err error) {
 
 // burn makes a link unusable. Of several at once it is true for one.
 func (d *Drops) burn(token string) (bool, error) {
-	err := os.Remove(d.path(token))
+	err := durable.Remove(d.path(token)) // a power cut must not bring it back
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	dir, err := os.Open(d.opts.Dir)
-	if err != nil {
-		return true, err
-	}
-	defer dir.Close()
-	return true, dir.Sync() // a power cut must not bring it back
+	return true, nil
 }
 
 // sweep removes what has expired and counts the rest.

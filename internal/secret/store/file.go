@@ -15,8 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/secret"
 )
 
@@ -183,28 +182,7 @@ func (s *Store) change(ctx context.Context, edit func(*keys, *document) error) e
 	if err != nil {
 		return fmt.Errorf("encode the secret store: %w", err)
 	}
-	return replace(path, append(data, '\n'))
-}
-
-// replace writes a file so that after a crash there is the old or the new one.
-func replace(path string, data []byte) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o600), renameio.WithTempDir(filepath.Dir(path)))
-	if err != nil {
-		return fmt.Errorf("write the secret store: %w", err)
-	}
-	defer f.Cleanup() //nolint:errcheck // what is left of a failure
-	if _, err := f.Write(data); err != nil {
-		return fmt.Errorf("write the secret store: %w", err)
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("write the secret store: %w", err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("write the secret store: %w", err)
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil {
+	if err := durable.Replace(path, append(data, '\n'), durable.Exactly(0o600)); err != nil {
 		return fmt.Errorf("write the secret store: %w", err)
 	}
 	return nil
@@ -247,17 +225,8 @@ func NewKey(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make a key for the secret store: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".secret-key-*")
-	if err != nil {
-		return fmt.Errorf("make a key for the secret store: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(hex.EncodeToString(raw[:]) + "\n")
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("make a key for the secret store: %w", err)
-	}
-	// Link fails where a file is: two that start at once agree on one key.
-	if err := os.Link(tmp.Name(), path); err != nil {
+	// Two that start at once agree on one key.
+	if err := durable.Create(path, []byte(hex.EncodeToString(raw[:])+"\n"), durable.Exactly(0o600)); err != nil {
 		return fmt.Errorf("make a key for the secret store: %w", err)
 	}
 	return nil

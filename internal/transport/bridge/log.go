@@ -10,6 +10,8 @@ import (
 	"time"
 
 	wire "github.com/iris-operator/iris/internal/bridge"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 const suffix = ".jsonl"
@@ -40,27 +42,12 @@ func (j *job) begin() {
 func create(path string, text []byte) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return replace(path, text)
+		return durable.Swap(path, text)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return written(f, text)
-}
-
-func replace(path string, text []byte) (*os.File, error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".job-*")
-	if err != nil {
-		return nil, err
-	}
-	f, err := written(tmp, text)
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return f, nil
 }
 
 func written(f *os.File, text []byte) (*os.File, error) {

@@ -13,8 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	slackgo "github.com/slack-go/slack"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // marks are what must be known to find out what was said meanwhile.
@@ -99,7 +100,7 @@ func (s *Slack) saveMarks() {
 		err = os.MkdirAll(s.opts.State, 0o700)
 	}
 	if err == nil {
-		err = renameio.WriteFile(s.marksFile(), data, 0o600)
+		err = durable.Replace(s.marksFile(), data, durable.Keep(0o600))
 	}
 	if err != nil {
 		s.log.Error("remember how far Slack was read", "err", err)

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/go-telegram/bot/models"
-	"github.com/google/renameio/v2"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // claimTime is how long a token is good.
@@ -81,7 +81,7 @@ func (c *claims) change(f func(*Owner) error) (o Owner, err error) {
 		return o, err
 	}
 	if err = os.MkdirAll(filepath.Dir(c.file), 0o700); err == nil {
-		err = renameio.WriteFile(c.file, append(data, '\n'), 0o600)
+		err = durable.Replace(c.file, append(data, '\n'), durable.Exactly(0o600))
 	}
 	return o, err
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
-	"github.com/google/renameio/v2"
+
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 const (
@@ -245,7 +246,7 @@ func (t *Telegram) saveOffset(offset int64) {
 	}
 	data, err := json.Marshal(offsetFile{me, offset, t.opts.Now()})
 	if err == nil {
-		err = renameio.WriteFile(filepath.Join(t.opts.Dir, "offset.json"), data, 0o600)
+		err = durable.Replace(filepath.Join(t.opts.Dir, "offset.json"), data, durable.Keep(0o600))
 	}
 	if err != nil {
 		t.log.Debug("the offset is not kept", "err", err)

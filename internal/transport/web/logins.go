@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 const (
@@ -162,18 +162,9 @@ func (l *logins) save(next []kept) error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(l.path, data, 0o600, renameio.IgnoreUmask()); err != nil {
+	if err := durable.Replace(l.path, data, durable.Exactly(0o600)); err != nil {
 		return fmt.Errorf("write logins: %w", err)
 	}
 	l.kept = next
-	return syncDir(filepath.Dir(l.path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return nil
 }

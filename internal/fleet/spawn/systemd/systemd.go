@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/fleet"
 	"github.com/iris-operator/iris/internal/fleet/spawn"
 )
@@ -125,7 +126,7 @@ func (d *Driver) Create(ctx context.Context, s spawn.Spec) error {
 	if err := os.MkdirAll(d.opts.Units, 0o755); err != nil {
 		return err
 	}
-	if err := put(d.unitPath(s.Name), text, 0o644); err != nil {
+	if err := durable.Replace(d.unitPath(s.Name), text, durable.Exactly(0o644)); err != nil {
 		return err
 	}
 	if err := d.systemctl(ctx, "daemon-reload"); err != nil {
@@ -187,27 +188,11 @@ func (d *Driver) writeCredentials(s spawn.Spec) error {
 		}
 	}
 	for name, v := range s.Secrets {
-		if err := put(filepath.Join(dir, name), []byte(v.Reveal()), 0o600); err != nil {
+		if err := durable.Replace(filepath.Join(dir, name), []byte(v.Reveal()), durable.Exactly(0o600)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// put replaces a file at once.
-func put(path string, text []byte, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(text)
-	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return err
 }
 
 // Stop implements spawn.Driver.
