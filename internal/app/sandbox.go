@@ -86,7 +86,7 @@ func bwrapBox(ctx context.Context, cfg *config.Config, environ []string) (*box, 
 	if err != nil {
 		return nil, err
 	}
-	return &box{Sandbox: b, dir: cfg.Workspace, promised: func(wall string) bool {
+	return &box{Sandbox: b, dir: cfg.Workspace, close: b.Close, promised: func(wall string) bool {
 		return !network || wall != escape.Loopback && wall != escape.Metadata && wall != escape.Abstract
 	}}, nil
 }

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/iris-operator/iris/internal/sandbox"
 )
 
 // systemDirs hold the system: commands read some of them and write none.
@@ -87,7 +90,7 @@ func copies(first int) (files []*os.File, args []string) {
 const maxCopy = 4 << 20
 
 // args are the arguments for one command. home is the HOME of its environment.
-func (b *Bwrap) args(home, dir string) []string {
+func (b *Bwrap) args(home string) []string {
 	args := append([]string{}, b.system...)
 	if home = filepath.Clean(home); b.mayHaveHome(home) {
 		args = append(args, "--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "0700", "--tmpfs", home)
@@ -104,7 +107,7 @@ func (b *Bwrap) args(home, dir string) []string {
 		}
 	}
 	args = append(args, b.hidden(shown)...)
-	return append(args, "--remount-ro", "/", "--chdir", dir)
+	return append(args, "--remount-ro", "/", "--chdir", "/")
 }
 
 // hidden are the arguments that make paths empty. A link is followed: what counts
@@ -148,20 +151,61 @@ func (b *Bwrap) mayHaveHome(home string) bool {
 // the rest. dash runs it, which starts and forks in a fraction of bash's time;
 // bash does where there is no dash. Whoever it is becomes the linger below if
 // anything is left, were it a child that has not been waited for. Descriptor 3
-// takes the status, 6 is the command's standard error; 2 is bubblewrap's. The
-// limit of processes is set here because in here the kernel counts those of this
-// namespace alone.
+// takes the status, 6 is the command's standard error, 7 is where the command
+// comes from; 2 is bubblewrap's. The child that becomes the command waits for it
+// there. The limit of processes is set here because in here the kernel counts
+// those of this namespace alone. The command's own descriptors are closed before
+// the status is told, so that who has read it finds the end of the output.
 const supervisor = `exec 2>/dev/null
-SHLVL=0
 ulimit %s
-(exec "$0" --noprofile --norc -c "$1" bash 2>&6 3>&- 4<&- 6>&-)
+(. /proc/self/fd/7; exit 1)
 code=$?
-linger=$2
+exec </dev/null >&0 6>&- 7<&-
+linger=$1
 set -- /proc/[0-9]*
 [ $# = 1 ] || exec "$0" --noprofile --norc -p -c "$linger" bash $code
 echo "$code 0" >&3
 exit $code
 `
+
+// noDirectory is what the supervisor tells for a command whose directory is not
+// there.
+const noDirectory = "no directory"
+
+// handover is what the waiting child reads: a program for dash and bash that
+// becomes the command. The braces make a shell read all of it before it does any
+// of it, so that half of one, of an Iris that died writing it, does nothing.
+func (b *Bwrap) handover(cmd sandbox.Command, dir string) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "{ cd -P -- %s || { echo %s >&3; exit 1; }\nunset PWD OLDPWD\n", sandbox.Quote(dir), noDirectory)
+	for _, v := range cmd.Env {
+		if name, value, ok := strings.Cut(v, "="); ok && portable(name) {
+			fmt.Fprintf(&s, "export %s=%s\n", name, sandbox.Quote(value))
+		}
+	}
+	s.WriteString("export SHLVL=0\n")
+	in := ""
+	if cmd.Stdin == nil {
+		in = "</dev/null "
+	}
+	fmt.Fprintf(&s, "exec 2>&6 %s3>&- 4<&- 6>&- 7<&-\nexec %s --noprofile --norc -c %s bash\n}\n", in, sandbox.Quote(b.shell), sandbox.Quote(cmd.Script))
+	return s.String()
+}
+
+// own are variables that shells keep for themselves. bash sets them anew.
+var own = []string{"OPTIND", "PPID", "UID", "EUID", "SHLVL", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO", "IRIS_COMMAND_ID"}
+
+// portable reports whether a shell can hand on a variable of this name. dash drops
+// the others by itself.
+func portable(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && !slices.Contains(own, name)
+}
 
 // linger gives what a command left running its moment, and then TERM. It is bash.
 // The empty subshell is for those who have ended already: they are waited for with
@@ -188,13 +232,13 @@ echo "$1 $count" >&3
 exit $1
 `
 
-// supervise is the command line of the first process, for a script.
-func (b *Bwrap) supervise(script string) []string {
+// supervise is the command line of the first process.
+func (b *Bwrap) supervise() []string {
 	words := []string{b.dash, "-c", fmt.Sprintf(supervisor, "-p "+strconv.Itoa(b.opts.Processes))}
 	if b.dash == "" {
 		words = []string{b.shell, "--noprofile", "--norc", "-p", "-c", fmt.Sprintf(supervisor, "-u "+strconv.Itoa(b.opts.Processes))}
 	}
 	// Times become rounds of the wait.
 	left := fmt.Sprintf(linger, b.opts.Linger.Milliseconds()/10+1, b.opts.KillDelay.Milliseconds()/10+1)
-	return append(words, b.shell, script, left)
+	return append(words, b.shell, left)
 }

@@ -69,12 +69,17 @@ type Options struct {
 	// means "dash". Where there is none, bash does it and a command costs a fifth
 	// more.
 	Dash string
+	// Ready is how many cells wait for the next commands, 0 means 2, less none;
+	// Idle is how long after the last command they do, 0 means 5 minutes.
+	Ready int
+	Idle  time.Duration
 	// KillDelay and Linger are as on the host. 0 means sandbox.KillDelay and
 	// 200 ms.
 	KillDelay, Linger time.Duration
 }
 
-// A Bwrap runs commands in namespaces. It holds no resources.
+// A Bwrap runs commands in namespaces. It keeps some of these ready for the next
+// commands; Close ends them.
 type Bwrap struct {
 	opts    Options
 	program string
@@ -83,6 +88,7 @@ type Bwrap struct {
 	system  []string // arguments that do not change
 	filter  []byte
 	files   sandbox.ShellFiles
+	stock   *stock
 }
 
 var (
@@ -111,13 +117,15 @@ func New(ctx context.Context, opts Options) (*Bwrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bwrap{opts: opts, program: program, shell: shell, filter: filter}
+	b := &Bwrap{opts: opts, program: program, shell: shell, filter: filter, stock: newStock()}
 	if dash, err := exec.LookPath(opts.Dash); err == nil && slices.ContainsFunc(roots, func(r string) bool { return below(dash, r) }) {
 		b.dash = dash
 	}
 	b.system = b.systemArgs()
 	b.files = sandbox.ShellFiles{Run: b.Run}
-	exit, err := b.Run(ctx, sandbox.Command{Script: "true", Env: []string{"PATH=/usr/bin:/bin"}, Timeout: 10 * time.Second})
+	// Alone, so that nothing is left running here.
+	exit, err := b.run(ctx, sandbox.Command{Script: "true", Env: []string{"PATH=/usr/bin:/bin"}, Timeout: 10 * time.Second})
+	b.stock.wait()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w; user namespaces must be allowed (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, or a container started with --security-opt seccomp=unconfined)", err)
@@ -162,6 +170,8 @@ func (o *Options) check() error {
 	set(&o.File, 4<<30)
 	set(&o.Tmp, 512<<20)
 	set(&o.KeepFree, 512<<20)
+	set(&o.Ready, 2)
+	set(&o.Idle, 5*time.Minute)
 	set(&o.KillDelay, sandbox.KillDelay)
 	set(&o.Linger, 200*time.Millisecond)
 	return nil
@@ -176,6 +186,13 @@ func set[T comparable](v *T, d T) {
 
 // Name returns "bwrap".
 func (b *Bwrap) Name() string { return "bwrap" }
+
+// Close ends the cells that wait and returns when they are gone. Call it after the
+// last Run has returned.
+func (b *Bwrap) Close() error {
+	b.stock.close()
+	return nil
+}
 
 // ReadFile reads behind the same walls as a command does.
 func (b *Bwrap) ReadFile(ctx context.Context, conv chat.Address, path string, offset, limit int64) ([]byte, int64, error) {

@@ -36,6 +36,7 @@ func open(t testing.TB, opts Options) *Bwrap {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = b.Close() })
 	return b
 }
 

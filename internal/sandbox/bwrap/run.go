@@ -1,6 +1,7 @@
 package bwrap
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/iris-operator/iris/internal/process"
 	"github.com/iris-operator/iris/internal/sandbox"
 )
 
@@ -20,77 +20,74 @@ import (
 // closing zero byte included.
 const maxScript = 128<<10 - 1
 
-// firstCopy is the descriptor behind those of the supervisor.
-const firstCopy = 7
-
 // Run runs the command and returns when nothing it started is left. A command
 // whose ctx had ended before it started is not run; its Exit is Aborted with the
-// code of TERM.
+// code of TERM. Afterwards it makes sure that the next ones find a cell ready.
 func (b *Bwrap) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, error) {
+	exit, err := b.run(ctx, cmd)
+	if err == nil {
+		b.stock.refill(b)
+	}
+	return exit, err
+}
+
+func (b *Bwrap) run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, error) {
 	if ctx.Err() != nil {
 		return sandbox.Exit{Code: 128 + int(syscall.SIGTERM), Aborted: true}, nil
 	}
 	if len(cmd.Script) > maxScript {
 		return sandbox.Exit{}, fmt.Errorf("command has %d bytes, more than the %d that fit: write it to a file and run that", len(cmd.Script), maxScript)
 	}
-	var p sandbox.Pipes
-	files, err := p.Open(cmd)
-	if err != nil {
-		p.Abandon()
-		return sandbox.Exit{}, fmt.Errorf("open pipes: %w", err)
-	}
-	l, err := b.lines()
-	if err != nil {
-		p.Abandon()
-		return sandbox.Exit{}, fmt.Errorf("open pipes: %w", err)
-	}
-	defer l.close()
 	dir := cmd.Dir
 	if dir == "" {
 		dir = b.opts.Dir
 	}
-	copied, args := copies(firstCopy)
-	args = append(append([]string{"bwrap"}, args...), b.args(variable(cmd.Env, "HOME"), dir)...)
-	args = append(append(args, "--seccomp", "5", "--"), b.supervise(cmd.Script)...)
 	began := time.Now()
-	tree, err := process.Start(process.Spec{
-		Path: b.program, Args: args, Env: cmd.Env, Dir: "/", Holder: true, Prepare: b.limit,
-		Files: append([]*os.File{files[0], files[1], l.said.w, l.status.w, l.pause.r, l.filter.r, files[2]}, copied...),
-	})
-	for _, f := range copied {
-		_ = f.Close()
-	}
+	c, err := b.stock.take(b, variable(cmd.Env, "HOME"))
 	if err != nil {
-		p.Abandon()
-		return sandbox.Exit{}, fmt.Errorf("start bubblewrap: %w", err)
+		return sandbox.Exit{}, err
 	}
-	p.Started()
-	l.started()
-	exit, why, err := b.wait(ctx, cmd.Timeout, tree, l)
+	defer c.lines.close()
+	c.hand(cmd, b.handover(cmd, dir))
+	exit, why, err := b.wait(ctx, cmd.Timeout, c)
+	c.finish()
 	if why != "" && cmd.Stderr != nil {
-		p.Finish()
 		_, _ = fmt.Fprintf(cmd.Stderr, "iris: ended by the sandbox: %s\n", why)
-	} else {
-		p.Finish()
+	}
+	if errors.Is(err, errNoDirectory) {
+		err = fmt.Errorf("%w %s that commands can enter", err, dir)
 	}
 	exit.Duration = time.Since(began)
 	return exit, err
 }
 
+var errNoDirectory = errors.New("there is no directory")
+
 // wait sees the command to its end. why is what the watch ended it for.
-func (b *Bwrap) wait(ctx context.Context, timeout time.Duration, tree *process.Tree, l *lines) (exit sandbox.Exit, why string, err error) {
+func (b *Bwrap) wait(ctx context.Context, timeout time.Duration, c *cell) (exit sandbox.Exit, why string, err error) {
 	var expired <-chan time.Time
 	if timeout > 0 {
 		t := time.NewTimer(timeout)
 		defer t.Stop()
 		expired = t.C
 	}
-	w := b.watch(tree)
+	w := b.watch(c.tree)
 	defer w.stop()
+	status, last := c.lines.listen(), ""
 wait:
 	for {
 		select {
-		case <-tree.Done():
+		case last = <-status:
+			// Nothing but the supervisor is left then, and its last act is to end:
+			// what the kernel takes apart after that is nobody's to wait for.
+			if code, background, ok := told(last); ok && background == 0 {
+				b.stock.bury(c)
+				exit.Code = code
+				return exit, "", nil
+			}
+			status = nil
+			continue
+		case <-c.tree.Done():
 			break wait
 		case <-ctx.Done():
 			exit.Aborted = true
@@ -101,34 +98,40 @@ wait:
 				continue
 			}
 		}
-		l.pause.w.Close() // no time left to linger
+		c.lines.pause.w.Close() // no time left to linger
 		grace := b.opts.KillDelay
 		if why != "" {
 			grace = time.Millisecond
 		}
-		_, err = tree.End(grace)
+		_, err = c.tree.End(grace)
 		break wait
 	}
 	if err != nil {
 		exit.Code = 128 + int(syscall.SIGKILL)
 		return exit, why, err
 	}
-	state, waitErr := tree.Wait()
-	if waitErr != nil {
-		return exit, why, fmt.Errorf("wait for bubblewrap: %w", waitErr)
+	state, err := c.tree.Wait()
+	if err != nil {
+		return exit, why, fmt.Errorf("wait for bubblewrap: %w", err)
 	}
-	status, _ := state.Sys().(syscall.WaitStatus)
-	exit.Code = status.ExitStatus()
-	if status.Signaled() {
-		exit.Code = 128 + int(status.Signal())
+	ended, _ := state.Sys().(syscall.WaitStatus)
+	exit.Code = ended.ExitStatus()
+	if ended.Signaled() {
+		exit.Code = 128 + int(ended.Signal())
 	}
-	code, background, told := l.end()
-	switch said := l.log(); {
-	case told:
+	if status != nil {
+		_ = c.lines.status.r.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		last = <-status
+	}
+	code, background, ok := told(last)
+	switch said := c.lines.log(); {
+	case ok:
 		exit.Code, exit.Background = code, background
 		if exit.TimedOut || exit.Aborted {
 			exit.Background = 0
 		}
+	case strings.HasPrefix(last, noDirectory):
+		return sandbox.Exit{}, "", errNoDirectory
 	case exit.TimedOut, exit.Aborted, why != "", said == "":
 	default:
 		return sandbox.Exit{}, "", errors.New(said)
@@ -167,11 +170,11 @@ func variable(env []string, name string) (value string) {
 type pipe struct{ r, w *os.File }
 
 // lines are the pipes between Iris and the supervisor.
-type lines struct{ said, status, pause, filter pipe }
+type lines struct{ said, status, pause, filter, control pipe }
 
 func (b *Bwrap) lines() (*lines, error) {
 	l := &lines{}
-	for _, p := range []*pipe{&l.said, &l.status, &l.pause, &l.filter} {
+	for _, p := range []*pipe{&l.said, &l.status, &l.pause, &l.filter, &l.control} {
 		var err error
 		if p.r, p.w, err = os.Pipe(); err != nil {
 			l.close()
@@ -192,10 +195,11 @@ func (l *lines) started() {
 	l.status.w.Close()
 	l.pause.r.Close()
 	l.filter.r.Close()
+	l.control.r.Close()
 }
 
 func (l *lines) close() {
-	for _, p := range []pipe{l.said, l.status, l.pause, l.filter} {
+	for _, p := range []pipe{l.said, l.status, l.pause, l.filter, l.control} {
 		for _, f := range []*os.File{p.r, p.w} {
 			if f != nil {
 				_ = f.Close()
@@ -204,20 +208,26 @@ func (l *lines) close() {
 	}
 }
 
-// end reads what the supervisor said last.
-func (l *lines) end() (code, background int, ok bool) {
-	n, _ := fmt.Sscanf(read(l.status.r, 64), "%d %d", &code, &background)
+// listen returns a channel that gets the line of the supervisor, or what there is
+// of it when nobody can write it any more.
+func (l *lines) listen() <-chan string {
+	status := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(io.LimitReader(l.status.r, 64)).ReadString('\n') // what there is counts
+		status <- line
+	}()
+	return status
+}
+
+// told takes the line of the supervisor apart.
+func told(line string) (code, background int, ok bool) {
+	n, _ := fmt.Sscanf(line, "%d %d\n", &code, &background)
 	return code, background, n == 2 && code >= 0 && code < 256 && background >= 0
 }
 
 // log is what bubblewrap had to say, which is nothing when all is well.
 func (l *lines) log() string {
-	return strings.TrimSpace(read(l.said.r, 4096))
-}
-
-// read reads what is in a pipe whose writers are gone.
-func read(f *os.File, limit int64) string {
-	_ = f.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	data, _ := io.ReadAll(io.LimitReader(f, limit)) // what there is counts
-	return string(data)
+	_ = l.said.r.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	data, _ := io.ReadAll(io.LimitReader(l.said.r, 4096)) // what there is counts
+	return strings.TrimSpace(string(data))
 }
