@@ -273,3 +273,10 @@ type Usage struct {
 	// Window is the size of the model's context, 0 when not known.
 	Window int64
 }
+
+// A Compacting driver's program shortens its context when it is told so with a
+// prompt.
+type Compacting interface {
+	// CompactPrompt is that prompt.
+	CompactPrompt() string
+}
