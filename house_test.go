@@ -74,7 +74,7 @@ var plan = []row{
 	{"internal/runner/native", "the model loop", list("chat", "turn", "runner", "llm", "tool", "session", "skill")},
 	{"internal/runner/subagent", "another Iris behind the bridge", list("chat", "turn", "runner", "bridge", "secret")},
 	{"internal/runner/facilitator", "a room of the SDK behind conversations", append(list("chat", "turn", "runner", "transport", "llm", "durable"), "facilitate/...")},
-	{"internal/runner/agentcli", "contract: somebody else's agent program; its processes and turns", list("chat", "turn", "runner", "process", "policy")},
+	{"internal/runner/agentcli", "contract: somebody else's agent program; its processes and turns", list("chat", "turn", "runner", "process", "policy", "durable")},
 	{"internal/runner/agentcli/...", "the protocols of agent programs", list("runner/agentcli", "process")},
 	{"internal/runner/relay", "a web address that answers", list("chat", "turn", "runner", "secret")},
 	{"internal/transport/slack/mrkdwn", "Markdown as Slack shows it", nil},

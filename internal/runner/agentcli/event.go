@@ -80,6 +80,10 @@ const maxStatus = 200
 // held.
 func (t *run) text(ev Event) {
 	if strings.TrimSpace(ev.Text) == "" {
+		if ev.Parent == "" && t.piece.Len() > 0 {
+			t.piece.Reset()
+			_ = t.show(turn.Event{Kind: turn.Text, Void: true})
+		}
 		return
 	}
 	if ev.Parent != "" {

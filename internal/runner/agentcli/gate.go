@@ -37,6 +37,9 @@ func rule(j Judge, s scene, t Tool) ruling {
 	if r.verdict != allow {
 		return r
 	}
+	if t.Granted {
+		return r
+	}
 	switch s.mode {
 	case Auto:
 		return r

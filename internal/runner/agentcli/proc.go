@@ -27,12 +27,19 @@ type proc struct {
 	tree  *process.Tree
 	in    *os.File
 	out   *os.File
+	errs  *os.File
 	// read is closed when the program's output has ended, and readErr set before;
 	// over when nothing of it is left.
 	read    chan struct{}
 	readErr error
 	over    chan struct{}
 	ending  sync.Once
+	// heard is closed when the standard error has ended.
+	heard chan struct{}
+
+	// mu guards the field below.
+	mu   sync.Mutex
+	tail []byte // of the standard error
 }
 
 // failure is an error with a sentence for people.
@@ -48,7 +55,7 @@ func (c *conversation) start(ctx context.Context) (*proc, error) {
 	if err != nil {
 		return nil, failure(err, "The session of this conversation could not be read or kept; the log says more.")
 	}
-	p := &proc{c: c, instance: pool.instance(), again: again, read: make(chan struct{}), over: make(chan struct{})}
+	p := &proc{c: c, instance: pool.instance(), again: again, read: make(chan struct{}), over: make(chan struct{}), heard: make(chan struct{})}
 	if err := p.prepare(rec); err != nil {
 		return nil, err
 	}
@@ -80,9 +87,14 @@ func (c *conversation) start(ctx context.Context) (*proc, error) {
 	}
 	ended := p.ended()
 	p.end()
+	why, unknown := p.explain()
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case unknown && again:
+		return nil, ErrNoSession
+	case why != "":
+		return nil, failure(err, "%s could not be started: %s", project.agent(), why)
 	case ended || errors.Is(err, ErrGone):
 		return nil, p.death("before it was ready")
 	case errors.Is(open.Err(), context.DeadlineExceeded):
@@ -187,8 +199,8 @@ func (p *proc) launch() (err error) {
 	if err != nil {
 		return failure(err, "%s could not be started: %v.", project.agent(), err)
 	}
-	p.in, p.out = in[1], out[0]
-	go p.overhear(errs[0])
+	p.in, p.out, p.errs = in[1], out[0], errs[0]
+	go p.overhear()
 	in[1], out[0], errs[0] = nil, nil, nil
 	return nil
 }
@@ -233,14 +245,18 @@ func (p *proc) end() {
 		}
 		timer.Stop()
 		_, err := p.tree.End(pool.opts.KillDelay)
-		// What it said last is in the pipe.
+		// What it said last is in the pipes.
 		timer.Reset(pool.opts.EOFWait)
-		select {
-		case <-p.read:
-		case <-timer.C:
+		for _, done := range []<-chan struct{}{p.read, p.heard} {
+			select {
+			case <-done:
+			case <-timer.C:
+				timer.Reset(0)
+			}
 		}
 		timer.Stop()
 		p.out.Close()
+		p.errs.Close()
 		pool.log.Info("an agent's process has ended", "project", c.r.project.Name, "conversation", c.addr, "instance", p.instance, "status", p.status(), "err", err)
 		pool.dismiss(p)
 		c.r.release(c)
@@ -266,6 +282,9 @@ func (p *proc) status() string {
 // death is what people are told when the program ended by itself.
 func (p *proc) death(when string) error {
 	agent := p.c.r.project.agent()
+	if why, _ := p.explain(); why != "" {
+		return failure(nil, "%s ended %s: %s", agent, when, why)
+	}
 	if p.readErr != nil {
 		return failure(p.readErr, "%s said something that could not be understood and was ended. Its session is kept; the next message goes on with it.", agent)
 	}

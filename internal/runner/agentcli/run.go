@@ -91,10 +91,10 @@ func (t *run) do(ctx context.Context) error {
 			}
 			return t.unsent(ctx, p, err)
 		}
-		ev, err := t.await(ctx, p)
+		ev, over, err := t.await(ctx, p)
 		t.withdrawAll()
 		switch {
-		case err != nil:
+		case over || err != nil:
 			return err
 		case ev.NoSession && p.again && again < 2:
 			p.end()
@@ -209,28 +209,32 @@ func (t *run) attach(p *proc) {
 	t.c.mu.Unlock()
 }
 
-// await waits for the answer, or for what comes in its place.
-func (t *run) await(ctx context.Context, p *proc) (Event, error) {
+// await waits for the answer, or for what comes in its place: over says that the
+// turn has ended.
+func (t *run) await(ctx context.Context, p *proc) (ev Event, over bool, err error) {
 	select {
 	case ev := <-t.result:
-		return ev, nil
+		return ev, false, nil
 	case <-p.over:
 		select {
 		case ev := <-t.result:
-			return ev, nil
+			return ev, false, nil
 		default:
 		}
 		if ctx.Err() != nil {
-			return Event{}, t.stopped(ctx, p)
+			return ev, true, t.stopped(ctx, p)
 		}
-		return Event{}, p.death("while it worked on this")
+		if _, unknown := p.explain(); unknown {
+			return Event{NoSession: true}, false, nil
+		}
+		return ev, true, p.death("while it worked on this")
 	case <-t.broken:
 		p.end()
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return Event{}, t.err
+		return ev, true, t.err
 	case <-ctx.Done():
-		return Event{}, t.stopped(ctx, p)
+		return ev, true, t.stopped(ctx, p)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 )
 
@@ -17,19 +16,16 @@ const (
 )
 
 // overhear logs what the program says on its standard error, by what it calls it;
-// nobody else sees it. It ends with the program's last descendant.
-func (p *proc) overhear(f *os.File) {
-	defer f.Close()
-	go func() { // a descendant that got away may hold it open
-		<-p.over
-		f.Close()
-	}()
+// nobody else sees it.
+func (p *proc) overhear() {
+	defer close(p.heard)
 	log := p.c.r.pool.log.With("project", p.c.r.project.Name, "conversation", p.c.addr, "instance", p.instance)
 	lines := 0
-	readLines(f, maxErrLine, func(line string) {
+	readLines(p.errs, maxErrLine, func(line string) {
 		if line = oneLine(line); line == "" {
 			return
 		}
+		p.remember(line)
 		lines++
 		level := levelOf(line)
 		if lines > maxErrLines {
@@ -72,4 +68,30 @@ func levelOf(line string) slog.Level {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
+}
+
+// maxTail is what is kept of the standard error to explain an end with.
+const maxTail = 4 << 10
+
+// remember keeps the last lines. Nobody but the driver sees them.
+func (p *proc) remember(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tail = append(append(p.tail, line...), '\n')
+	if over := len(p.tail) - maxTail; over > 0 {
+		p.tail = append(p.tail[:0], p.tail[over:]...)
+	}
+}
+
+// explain asks the driver what the program's last words mean. The process has
+// ended.
+func (p *proc) explain() (failure string, noSession bool) {
+	e, ok := p.c.r.project.Driver.(Explainer)
+	if !ok {
+		return "", false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failure, noSession = e.Explain(string(p.tail))
+	return clip(oneLine(failure), maxFailure), noSession
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/durable"
 )
 
 // A record is what is kept of a conversation with a program: a file of its own,
@@ -129,34 +130,13 @@ func (s shelf) save(conv chat.Address, r record) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(s.path(conv), append(data, '\n')); err != nil {
+	if err = os.MkdirAll(s.dir, 0o700); err == nil {
+		err = durable.Replace(s.path(conv), append(data, '\n'), durable.Exactly(0o600))
+	}
+	if err != nil {
 		return fmt.Errorf("keep the session of %s: %w", conv, err)
 	}
 	return nil
-}
-
-func replace(path string, data []byte) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, "*.tmp") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // all reads the records of the project. Those that cannot be read are left out
