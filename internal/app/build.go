@@ -277,6 +277,7 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 	return engine.New(engine.Options{
 		Journal: h.journal, Archive: h.sessions, Redact: s.secrets.veil.Record,
 		Runners: s.secrets.runners(runners), Runner: s.secrets.found(h.findRunner), Seal: h.rooms.Seal,
+		Early:    func(runner string) bool { return runner == nativeRunner },
 		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
 		Verbose:  s.verbose(h),
 		Answer:   answer(h), Settle: s.settle(h),

@@ -34,6 +34,9 @@ func (e *Engine) pause(d time.Duration) bool {
 // errEnded is what a sink says after its turn has ended.
 var errEnded = errors.New("the turn has ended")
 
+// errLost ends a turn that was given up because its message may not be on disk.
+var errLost = errors.New("the turn was lost")
+
 // An attempt is one run of a turn, and the sink of its runner.
 type attempt struct {
 	e   *Engine
@@ -262,9 +265,9 @@ func (e *Engine) settleEnd(t *task, seq int64, ev turn.Event, cause error) error
 	}
 	info := e.info(t)
 	info.Code, info.Stopped, info.Usage = ev.Code, ev.Stopped, ev.Usage
-	e.mu.Lock()
-	delete(e.turns, t.id)
-	e.mu.Unlock()
+	if !e.retire(t) {
+		return errLost
+	}
 	t.end = ev
 	close(t.done)
 	args := []any{"turn", t.id, "conversation", t.lane.conv, "runner", t.accepted.Runner, "duration", info.Ran, "code", ev.Code, "stopped", ev.Stopped}

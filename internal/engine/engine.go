@@ -58,6 +58,12 @@ type Options struct {
 	// Runner finds those that come and go while the process lives, after
 	// Runners. It must be quick. Nil: there are none.
 	Runner func(name string) (runner.Runner, bool)
+	// Early says of a runner that it may be given a turn while the message is on
+	// its way to disk: until it first emits an event that waits for the disk (the
+	// start of a tool, a question, the end), all it does can be done again, and
+	// shows nowhere but in the journal. The sender's receipt waits for the disk
+	// all the same. It must be quick. Nil: nobody is.
+	Early func(runner string) bool
 	// Snapshot tells routing about an address. It is called on every
 	// submission and must be quick. Nil: every conversation is answered by the
 	// runner called "native".

@@ -44,9 +44,11 @@ type task struct {
 	lane   *lane
 	ctx    context.Context // of the run; here because stop comes from outside
 	cancel context.CancelCauseFunc
-	// ready is closed when the task may run; lost is set before if it may not.
+	// ready is closed when the task is on disk; lost is set before if it may not
+	// be. A task that is not early runs only then.
 	ready chan struct{}
 	lost  bool
+	early bool
 	// done is closed when the task is over; end (of a turn) or err are set before.
 	done chan struct{}
 	end  turn.Event
@@ -165,15 +167,17 @@ func (e *Engine) next(l *lane) *task {
 // perform does t and reports whether the lane is still this goroutine's.
 func (e *Engine) perform(t *task) (mine bool) {
 	defer t.cancel(nil)
-	select {
-	case <-t.ready:
-	case <-e.abandoned.Done():
-		return true
+	if !t.early {
+		select {
+		case <-t.ready:
+		case <-e.abandoned.Done():
+			return true
+		}
+		if t.lost {
+			return true
+		}
 	}
-	switch {
-	case t.lost:
-		return true
-	case t.job != nil:
+	if t.job != nil {
 		return e.runJob(t)
 	}
 	return e.runTurn(t)

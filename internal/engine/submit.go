@@ -100,7 +100,9 @@ func (e *Engine) identify(addr chat.Address, m *chat.Message, id turn.ID) (key s
 }
 
 // accept opens a turn. a, when not nil, is told whether a new one was: when its
-// message is on disk, and before it can run.
+// message is on disk, and before it can run. An early turn begins meanwhile; what
+// it writes comes after its message in the journal, so that nothing of it can be
+// on disk, and no tool can run, before that is.
 func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Decision, a *Settlement) (r transport.Receipt, err error) {
 	taken := false
 	defer func() {
@@ -139,6 +141,8 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 		return transport.Receipt{}, err
 	}
 
+	// Whoever must be told before the turn runs is told when it is on disk.
+	t.early = a == nil && s.Accepted == nil && e.opts.Early != nil && e.opts.Early(d.Runner)
 	receipt := transport.Receipt{Outcome: transport.Accepted, Turn: t.id}
 	rec := turn.Record{Turn: t.id, Accepted: &t.accepted}
 	seq, err := e.write(l, journal.Entry{Key: key, Pin: string(t.id)}, rec, true, func(seq int64) {
@@ -147,7 +151,10 @@ func (e *Engine) accept(ctx context.Context, s transport.Submission, d route.Dec
 		t.seq = seq
 		l.reserved--
 		receipt.Waiting = l.occupancy() - l.reserved
-		l.queue = append(l.queue, t) // it is driven when it may run
+		l.queue = append(l.queue, t)
+		if t.early {
+			e.start(l)
+		} // else it is driven when it may run
 	})
 	var dup *journal.DuplicateError
 	switch {
@@ -210,14 +217,29 @@ func (e *Engine) unreserve(l *lane, t *task, err error) {
 	e.lose(t, err)
 }
 
-// lose marks a turn of which it is not known whether it was accepted.
+// lose marks a turn of which it is not known whether it was accepted. One that
+// has begun can write nothing any more, since the journal is broken; if it has
+// ended already, it was on disk.
 func (e *Engine) lose(t *task, err error) {
-	e.mu.Lock()
-	delete(e.turns, t.id)
-	e.mu.Unlock()
+	if !e.retire(t) {
+		close(t.ready)
+		return
+	}
 	t.lost, t.err = true, err
 	close(t.ready)
 	close(t.done)
+}
+
+// retire takes t from the open turns and reports whether it was one of them:
+// whoever does so closes t.done.
+func (e *Engine) retire(t *task) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	open := e.turns[t.id] == t
+	if open {
+		delete(e.turns, t.id)
+	}
+	return open
 }
 
 // known looks for an earlier submission of the same message or turn.
