@@ -5,13 +5,16 @@ import (
 	"strings"
 )
 
-// A table finds many patterns at once. Every pattern has at least window bytes;
-// at each place of a text the window from there on is looked up, first in a
-// filter that says no to nearly everything and then in an index. The cost is
-// one multiplication and one bit per byte, however many patterns there are.
+// A table finds many patterns at once. Every pattern has at least window bytes,
+// so wherever one lies, a gram from its beginning lies at a multiple of stride:
+// only those grams of a text are looked up, in a filter that says no to nearly
+// everything. Around one that may be, the window at each place is looked up in a
+// second filter and then in an index. The cost is one multiplication and one bit
+// per stride, however many patterns there are.
 type table struct {
-	filter [filterBits / 64]uint64
-	index  map[uint64][]string // by window, the longest first
+	grams  [filterBits / 64]uint64 // of the beginnings of all patterns
+	filter [filterBits / 64]uint64 // of their windows
+	index  map[uint64][]string     // by window, the longest first
 	// starts counts the beginnings of patterns that are shorter than the
 	// window.
 	starts  map[string]int
@@ -20,6 +23,8 @@ type table struct {
 
 const (
 	window     = 8
+	gram       = 4
+	stride     = window - gram + 1
 	filterLog  = 18
 	filterBits = 1 << filterLog
 )
@@ -38,13 +43,17 @@ func (t *table) add(p string) {
 	t.index[w] = slices.Insert(list, place(list, p), p)
 	slot := bucket(w)
 	t.filter[slot/64] |= 1 << (slot % 64)
+	for i := range stride {
+		slot := bucket(loadGram(p[i:]))
+		t.grams[slot/64] |= 1 << (slot % 64)
+	}
 	for n := 1; n < window; n++ {
 		t.starts[p[:n]]++
 	}
 	t.longest = max(t.longest, len(p))
 }
 
-// remove takes back what add added. The filter and longest stay: they may say
+// remove takes back what add added. The filters and longest stay: they may say
 // yes too often.
 func (t *table) remove(p string) {
 	w := load(p)
@@ -78,6 +87,12 @@ func load(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
+// loadGram reads the gram at the beginning of s, which has as many bytes.
+func loadGram(s string) uint64 {
+	_ = s[gram-1]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+}
+
 func bucket(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - filterLog) }
 
 // maybe reports whether there may be patterns that begin with a window.
@@ -93,22 +108,33 @@ func (t *table) find(s string) []span {
 		return nil
 	}
 	var spans []span
-	for i := 0; i+window <= len(s); i++ {
-		w := load(s[i:])
-		if !t.maybe(w) { // almost always, and every byte of an output comes by
+	for i := 0; i+gram <= len(s); i += stride {
+		slot := bucket(loadGram(s[i:]))
+		if t.grams[slot/64]&(1<<(slot%64)) == 0 { // almost always, and every byte of an output comes by
 			continue
 		}
-		for _, p := range t.index[w] {
-			if !strings.HasPrefix(s[i:], p) {
-				continue
-			}
-			if n := len(spans); n > 0 && spans[n-1].to >= i {
-				spans[n-1].to = max(spans[n-1].to, i+len(p))
-			} else {
-				spans = append(spans, span{i, i + len(p)})
-			}
-			break // the longest comes first
+		for k := max(0, i-stride+1); k <= i && k+window <= len(s); k++ {
+			spans = t.at(s, k, spans)
 		}
+	}
+	return spans
+}
+
+// at adds the longest pattern that begins at place i of s to spans.
+func (t *table) at(s string, i int, spans []span) []span {
+	w := load(s[i:])
+	if !t.maybe(w) {
+		return spans
+	}
+	for _, p := range t.index[w] { // the longest comes first
+		if !strings.HasPrefix(s[i:], p) {
+			continue
+		}
+		if n := len(spans); n > 0 && spans[n-1].to >= i {
+			spans[n-1].to = max(spans[n-1].to, i+len(p))
+			return spans
+		}
+		return append(spans, span{i, i + len(p)})
 	}
 	return spans
 }
