@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -26,10 +28,17 @@ const (
 // and no timeout of the whole: answers are streams. It follows no redirects,
 // since the key would go with them.
 func NewHTTPClient() *http.Client {
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			Proxy: http.ProxyFromEnvironment,
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := dialer.DialContext(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				return bodyConn{c}, nil
+			},
 			ForceAttemptHTTP2:     true,
 			MaxIdleConnsPerHost:   idlePerHost,
 			IdleConnTimeout:       idleTime,
@@ -40,6 +49,22 @@ func NewHTTPClient() *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// A bodyConn writes the body of a request from where it lies. The way through
+// net copies it to a buffer of its size first and writes that 32 KiB at a time.
+type bodyConn struct{ net.Conn }
+
+// ReadFrom writes what r has.
+func (c bodyConn) ReadFrom(r io.Reader) (int64, error) {
+	if l, ok := r.(*io.LimitedReader); ok {
+		if body, ok := l.R.(*bytes.Reader); ok && int64(body.Len()) <= l.N {
+			n, err := body.WriteTo(c.Conn)
+			l.N -= n
+			return n, err
+		}
+	}
+	return io.Copy(c.Conn, r)
 }
 
 // lingering is how long a finished stream may take to close, so that its

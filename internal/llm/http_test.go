@@ -1,10 +1,12 @@
 package llm
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,5 +66,40 @@ func TestHTTPClientFollowsNoRedirect(t *testing.T) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusTemporaryRedirect {
 		t.Errorf("status %d, want the redirect itself", resp.StatusCode)
+	}
+}
+
+// counted is a connection that keeps what is written to it.
+type counted struct {
+	net.Conn
+	got    bytes.Buffer
+	writes int
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.writes++
+	return c.got.Write(b)
+}
+
+func TestABodyIsWrittenFromWhereItLies(t *testing.T) {
+	body := strings.Repeat("x", 300<<10)
+	for name, c := range map[string]struct {
+		from   io.Reader
+		want   int
+		writes int
+	}{
+		"what net/http gives":        {io.LimitReader(bytes.NewReader([]byte(body)), int64(len(body))), len(body), 1},
+		"more bytes than announced":  {io.LimitReader(bytes.NewReader([]byte(body)), 1000), 1000, 1},
+		"fewer bytes than announced": {io.LimitReader(bytes.NewReader([]byte(body)), 1<<20), len(body), 1},
+		"another reader":             {struct{ io.Reader }{strings.NewReader(body)}, len(body), 10},
+	} {
+		to := &counted{}
+		n, err := bodyConn{to}.ReadFrom(c.from)
+		if err != nil || int(n) != c.want || to.got.Len() != c.want || to.writes != c.writes {
+			t.Errorf("%s: %d, %v: %d bytes in %d writes, want %d in %d", name, n, err, to.got.Len(), to.writes, c.want, c.writes)
+		}
+		if l, ok := c.from.(*io.LimitedReader); ok && c.writes == 1 && c.want == len(body) && l.R.(*bytes.Reader).Len() != 0 {
+			t.Errorf("%s: %d bytes are left", name, l.R.(*bytes.Reader).Len())
+		}
 	}
 }
