@@ -81,7 +81,26 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, limit int64) ([]by
 func (s *Server) body(w http.ResponseWriter, r *http.Request, limit int64) io.Reader {
 	// Writers that have no deadlines, such as recorders in tests, do not matter.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.opts.BodyTimeout))
-	return http.MaxBytesReader(w, r.Body, limit)
+	return &bounded{Reader: http.MaxBytesReader(w, r.Body, limit), body: r.Body, drain: 4 * limit}
+}
+
+// bounded reads on for a while after its limit: a client that is still sending
+// when the connection closes sees a broken pipe instead of the refusal.
+type bounded struct {
+	io.Reader
+	body  io.Reader
+	drain int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		_, _ = io.CopyN(io.Discard, b.body, b.drain) // whatever ends it, the refusal stands
+		b.drain = 0
+	}
+	return n, err
 }
 
 // bodyError says what went wrong with a body. When nothing did it lifts the

@@ -304,6 +304,30 @@ func TestOversizedBodyIs413(t *testing.T) {
 	}
 }
 
+// A client that writes everything before it reads sees the refusal, not a broken
+// pipe.
+func TestOversizedBodyIsReadOn(t *testing.T) {
+	h := openHouse(t, nil)
+	id := h.session("")
+	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	body := strings.Repeat("x", MaxBody+4<<20)
+	if _, err := fmt.Fprintf(c, "POST /sessions/%s/message HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, operatorToken, len(body), body); err != nil {
+		t.Fatalf("the client could not send everything: %v", err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d, want 413", res.StatusCode)
+	}
+}
+
 func TestSlowBodyIsCutOff(t *testing.T) {
 	h := openHouse(t, func(o *Options) { o.BodyTimeout = 50 * time.Millisecond })
 	rd, wr := io.Pipe()

@@ -15,6 +15,7 @@ import (
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/fleet"
 	"github.com/iris-operator/iris/internal/fleet/health"
+	"github.com/iris-operator/iris/internal/journal"
 	journalfile "github.com/iris-operator/iris/internal/journal/file"
 	"github.com/iris-operator/iris/internal/lease"
 	"github.com/iris-operator/iris/internal/llm"
@@ -142,6 +143,14 @@ func (h *house) close(log *slog.Logger) {
 	}
 }
 
+// wayOut says what can be done about a damaged journal.
+func wayOut(err error) error {
+	if !errors.Is(err, journal.ErrCorrupt) {
+		return err
+	}
+	return fmt.Errorf("%w; nothing was changed. Bring back a good copy of state/journal, or move that directory away: a new one is begun, and what was said stays in each log.jsonl", err)
+}
+
 func (s *server) openStores(ctx context.Context, h *house) (err error) {
 	cfg := s.opts.Config
 	h.journal, err = journalfile.New(journalfile.Options{
@@ -159,7 +168,7 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 		},
 	})
 	if err != nil {
-		return err
+		return wayOut(err)
 	}
 	if h.sessions, err = session.Open(session.Options{
 		Root: cfg.Workspace, Journal: h.journal, BridgeRetention: cfg.Bridge.Retention.Duration(), Logger: s.log,

@@ -1,7 +1,10 @@
 package app_test
 
 import (
+	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +130,47 @@ func (f *faults) stopInPause(t *testing.T) {
 	if len(asked) != 0 {
 		t.Error("the model was asked once more after the stop")
 	}
+}
+
+// A damaged journal is refused with the way out, and that way works: what was
+// said is still there, and the conversation goes on.
+func TestDamagedJournalNamesTheWayOut(t *testing.T) {
+	p := newPlace(t)
+	s := p.serve()
+	id := p.session()
+	for range 3 {
+		p.alive(id)
+	}
+	said := len(p.do("GET", "/sessions/"+id+"/history", "").body)
+	s.stop()
+	dir := filepath.Join(p.workspace, "state", "journal")
+	segments, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("segments %v, %v", segments, err)
+	}
+	whole, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/3] ^= 0x80
+	if err := os.WriteFile(segments[0], damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := p.start()
+	if code := refused.wait(); code != 1 || !strings.Contains(refused.stderr.String(), "move that directory away") || !strings.Contains(refused.stderr.String(), segments[0]) {
+		t.Errorf("exit code %d, and it says %s", code, refused.stderr)
+	}
+	if now, err := os.ReadFile(segments[0]); err != nil || !bytes.Equal(now, damaged) {
+		t.Errorf("the damaged journal was changed: %v", err)
+	}
+	if err := os.Rename(dir, dir+".damaged"); err != nil {
+		t.Fatal(err)
+	}
+	s = p.serve()
+	if now := p.do("GET", "/sessions/"+id+"/history", ""); len(now.body) < said {
+		t.Errorf("history of %d bytes, it had %d", len(now.body), said)
+	}
+	p.alive(id)
+	s.stop()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/delivery"
 	"github.com/iris-operator/iris/internal/engine"
+	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/lease"
 	leasefile "github.com/iris-operator/iris/internal/lease/file"
 	"github.com/iris-operator/iris/internal/lifetime"
@@ -184,10 +185,15 @@ func (s *server) holdWorkspace(ctx context.Context, ready func()) error {
 // serveArchive brings the readable files up to what the journal holds. A process
 // that was killed may have left out the end of a turn, and nobody may come back
 // to that conversation. It works beside the first requests: whoever touches a
-// conversation brings it up to date himself.
+// conversation brings it up to date himself. A damaged journal ends the process:
+// what it lost would otherwise be missed by nobody for days.
 func (s *server) serveArchive(ctx context.Context, ready func()) error {
 	ready()
-	if err := s.house.sessions.CatchUpAll(ctx); err != nil && ctx.Err() == nil {
+	err := s.house.sessions.CatchUpAll(ctx)
+	switch {
+	case errors.Is(err, journal.ErrCorrupt):
+		return wayOut(err)
+	case err != nil && ctx.Err() == nil:
 		s.log.Error("bring the archive up to date", "err", err)
 	}
 	<-ctx.Done()

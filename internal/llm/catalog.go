@@ -149,7 +149,7 @@ func (c *Catalog) Lookup(providerName, model string) (Entry, error) {
 	}
 	if model == "" {
 		if len(p.models) == 0 {
-			return Entry{}, fmt.Errorf("%w: choose a model of %s, it has no default", ErrModelNotFound, name)
+			return Entry{}, fmt.Errorf("%w: choose a model of %s with IRIS_MODEL, it has no default", ErrModelNotFound, name)
 		}
 		return p.models[0], nil
 	}

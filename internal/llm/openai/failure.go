@@ -72,6 +72,9 @@ func (m *Model) checkAnswer(res *http.Response) error {
 		if w.text == "" {
 			w.text = http.StatusText(res.StatusCode)
 		}
+		if res.StatusCode == http.StatusNotFound && !strings.Contains(w.text, "model") && !strings.Contains(m.opts.BaseURL, "/v1") && !strings.Contains(m.opts.BaseURL, "?") {
+			w.text += " (the base URL does not end in /v1, as most servers want it)"
+		}
 		e = m.fail(w.refine(llm.StatusClass(res.StatusCode)), w.text, nil)
 		e.RetryAfter = llm.RetryAfter(res.Header, time.Now())
 	}

@@ -235,6 +235,7 @@ func TestErrorsOfServers(t *testing.T) {
 		"never fits":      {429, `{"error":{"message":"Request too large for gpt-x","code":"rate_limit_exceeded"}}`, llm.ClassTooLong, "Request too large for gpt-x"},
 		"key":             {401, `{"error":{"message":"Incorrect API key provided: sk-very-secret-key.","code":"invalid_api_key"}}`, llm.ClassAuth, "Incorrect API key provided: [secret]."},
 		"text":            {404, `{"error":"model 'x' not found"}`, llm.ClassInvalid, "model 'x' not found"},
+		"no /v1":          {404, `404 page not found`, llm.ClassInvalid, "404 page not found (the base URL does not end in /v1, as most servers want it)"},
 		"bare text":       {400, `"so not"`, llm.ClassInvalid, "so not"},
 		"plain":           {400, `so not`, llm.ClassInvalid, "so not"},
 		"detail":          {422, `{"detail":[{"msg":"extra"}]}`, llm.ClassInvalid, `[{"msg":"extra"}]`},

@@ -81,7 +81,7 @@ func unstarted(cut bool) tool.Result {
 // announce tells people that a call starts. When it returns, that is on disk.
 func (r *run) announce(c llm.Call) error {
 	l := label(c)
-	r.n.opts.Logger.Info("tool starts", "turn", r.req.ID, "tool", c.Name, "label", l)
+	r.n.opts.Logger.Info("tool starts", "turn", r.req.ID, "tool", c.Name)
 	if err := r.status("→ %s", l); err != nil {
 		return err
 	}
