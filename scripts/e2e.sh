@@ -25,12 +25,29 @@ if ! command -v systemd-nspawn >/dev/null || ! command -v debootstrap >/dev/null
 	fi
 fi
 command -v node >/dev/null || echo "e2e: there is no node; the page's reducer is not tested on its own"
+# A kernel and QEMU for the microVM, by interpretation: KVM is not asked for. The
+# kernel is unpacked and not installed, once.
+kernel=/var/cache/iris-e2e/kernel
+if [ -n "${IRIS_TEST_KERNEL:-}" ]; then
+	:
+elif [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+	echo "e2e: this is no root shell with apt-get; the microVM has no kernel and is skipped"
+elif { command -v qemu-system-x86_64 && command -v busybox && command -v bash-static && command -v mke2fs; } >/dev/null && ls "$kernel"/boot/vmlinuz* >/dev/null 2>&1; then
+	export IRIS_TEST_KERNEL=$kernel
+elif (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 busybox-static bash-static e2fsprogs &&
+	mkdir -p "$kernel" && cd "$kernel" && apt-get download -qq "$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends/ {print $2; exit}')" &&
+	dpkg -x ./*.deb . && rm -f ./*.deb) >/dev/null 2>&1; then
+	export IRIS_TEST_KERNEL=$kernel
+else
+	echo "e2e: QEMU or a kernel could not be had; the microVM is skipped" >&2
+fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 go test -tags e2e -count=1 -timeout 20m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
-# Arguments choose among the tests of the page; the container level runs without.
+# Arguments choose among the tests of the page; the walls run without.
 [ $# -gt 0 ] || ./scripts/dockerd.sh go test -count=1 -timeout 15m -v ./internal/sandbox/docker >>"$log" 2>&1 || status=$?
+[ $# -gt 0 ] || go test -tags e2e -count=1 -timeout 15m -v -run 'TestMicroVM$' ./internal/sandbox/firecracker >>"$log" 2>&1 || status=$?
 grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$log" || true
 if grep -q -- '--- SKIP' "$log"; then
 	echo "e2e: skipped:"

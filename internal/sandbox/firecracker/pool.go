@@ -34,6 +34,9 @@ type PoolOptions struct {
 	// Inside is what guests call the workspace. Empty means Workspace of the
 	// package.
 	Inside string
+	// Grace is how long after the timeout of a command its end may come, in which
+	// the guest ends what the command started. 0 means 5 s.
+	Grace time.Duration
 	// Idle is how long a machine stays without a command. 0 means 30 min.
 	Idle time.Duration
 	// Share lists files and directories of the host's workspace that a
@@ -269,7 +272,7 @@ func (p *Pool) boot(conv chat.Address) *place {
 			p.mu.Unlock()
 			return
 		}
-		pl.client = guest.NewClient(guest.ClientOptions{Addr: pl.vm.Addr(), Token: pl.vm.Token()})
+		pl.client = guest.NewClient(guest.ClientOptions{Addr: pl.vm.Addr(), Token: pl.vm.Token(), Grace: p.opts.Grace})
 	})
 	return pl
 }

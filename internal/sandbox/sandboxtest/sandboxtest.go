@@ -88,7 +88,7 @@ func run(t *testing.T, box Box, ctx context.Context, cmd sandbox.Command) result
 
 func script(t *testing.T, box Box, text string) result {
 	t.Helper()
-	return run(t, box, t.Context(), sandbox.Command{Script: text, Timeout: time.Minute})
+	return run(t, box, t.Context(), sandbox.Command{Script: text, Timeout: time.Duration(max(box.Slow, 1)) * time.Minute})
 }
 
 func exitCodes(t *testing.T, box Box) {

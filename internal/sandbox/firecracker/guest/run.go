@@ -65,15 +65,17 @@ func (r *run) do(ctx context.Context, body io.Reader) (sandbox.Exit, error) {
 // that an old server understands.
 var errPlainAbort = errors.New("hung up on the command")
 
-// oldServer is how long a server may not know of a command that it was sent
-// before it is taken for one that knows only the plain protocol.
-const oldServer = 2 * time.Second
+// oldServer is the part of the grace for which a server may not know of a command
+// that it was sent before it is taken for one that knows only the plain protocol:
+// 2 s of 5. A slow guest has more grace, and needs more of it here too: hung up on
+// too early, it would still be at the command.
+func (c *Client) oldServer() time.Duration { return c.opts.Grace * 2 / 5 }
 
 // abort asks the guest to end the command until the exchange is over.
 func (r *run) abort(hard context.Context, hangUp context.CancelCauseFunc, over <-chan struct{}) {
 	give := time.NewTimer(sandbox.KillDelay + r.client.opts.Grace)
 	defer give.Stop()
-	old := time.NewTimer(oldServer)
+	old := time.NewTimer(r.client.oldServer())
 	defer old.Stop()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(hard, connectTime)
