@@ -76,20 +76,30 @@ func TestBetterThanExpressions(t *testing.T) {
 	}
 }
 
+// BenchmarkCases is a look at every case of the file, one after the other, by the
+// judge and by expressions; ns/op is the mean of one.
 func BenchmarkCases(b *testing.B) {
-	j := testJudge(b)
+	j, e := testJudge(b), newBaseline()
 	cases := readCases(b, "policy.jsonl")
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		cases[i%len(cases)].judge(j)
-	}
-}
-
-func BenchmarkCasesByExpression(b *testing.B) {
-	e := newBaseline()
-	cases := readCases(b, "policy.jsonl")
-	for i := 0; b.Loop(); i++ {
-		e.judge(cases[i%len(cases)].Command)
+	for name, judge := range map[string]func(testCase){
+		"judge":       func(c testCase) { c.judge(j) },
+		"expressions": func(c testCase) { e.judge(c.Command) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			took := make([]time.Duration, 0, 1<<20)
+			for i := 0; b.Loop(); i++ {
+				began := time.Now()
+				judge(cases[i%len(cases)])
+				if len(took) < cap(took) {
+					took = append(took, time.Since(began))
+				}
+			}
+			slices.Sort(took)
+			for name, share := range map[string]int{"p50-ns": 500, "p99-ns": 990, "p999-ns": 999} {
+				b.ReportMetric(float64(took[len(took)*share/1000].Nanoseconds()), name)
+			}
+		})
 	}
 }
 
@@ -101,11 +111,24 @@ func BenchmarkOrdinary(b *testing.B) {
 	}
 }
 
+// BenchmarkHereDocument is one of 1 MB, which is over the cap and held, one just
+// below the cap, which is judged, and what expressions take for the first.
 func BenchmarkHereDocument(b *testing.B) {
-	j := testJudge(b)
-	command := "cat > x <<'EOF'\n" + strings.Repeat("some text with $things in it\n", 1<<20/29) + "EOF\n"
-	for b.Loop() {
-		j.Command(command, nil, testWorkspace)
+	j, e := testJudge(b), newBaseline()
+	text := func(n int) string {
+		return "cat > x <<'EOF'\n" + strings.Repeat("some text with $things in it\n", n/29) + "EOF\n"
+	}
+	long, judged := text(1<<20), text(maxCommand-64)
+	for name, judge := range map[string]func(){
+		"1MB":             func() { j.Command(long, nil, testWorkspace) },
+		"127KiB":          func() { j.Command(judged, nil, testWorkspace) },
+		"1MB-expressions": func() { e.judge(long) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				judge()
+			}
+		})
 	}
 }
 

@@ -118,6 +118,9 @@ func (s *shell) findFiles(args []string) {
 			if removes(argv) {
 				s.note(effect{kind: deleteTree, path: p, recursive: true, filtered: filtered})
 			}
+			if slices.ContainsFunc(argv, func(w string) bool { return oneOf(baseName(w), "chmod chown chgrp") }) {
+				s.note(effect{kind: openTree, path: p, filtered: filtered})
+			}
 			f := s.fork()
 			f.funcs, f.alias = nil, nil
 			if q.dirs[i] {

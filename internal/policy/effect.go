@@ -24,6 +24,9 @@ const (
 	unitChange
 	teardown
 	accountChange
+	copyTree
+	openTree
+	cleanTree
 )
 
 // The names of the rules.
@@ -71,6 +74,15 @@ func (r *run) rule(e effect) Verdict {
 		return Verdict{Decision: Confirm, Rule: ruleUnit, Reason: "would " + e.path}
 	case teardown:
 		return Verdict{Decision: Confirm, Rule: ruleTeardown, Reason: "would tear down infrastructure with " + e.path}
+	case copyTree:
+		return Verdict{Decision: Confirm, Rule: ruleSecret, Reason: "would copy " + e.path}
+	case openTree:
+		if what := r.precious(e.path, false, e.filtered); what != "" {
+			return Verdict{Decision: Confirm, Rule: ruleProtected, Reason: "would change who may use all of " + what}
+		}
+		return r.writeRule(e)
+	case cleanTree:
+		return Verdict{Decision: Confirm, Rule: ruleRemove, Reason: "would delete every ignored file of a repository, settings and data included"}
 	case accountChange:
 		return Verdict{Decision: Confirm, Rule: ruleProtected, Reason: "would change the system's accounts with " + e.path}
 	}

@@ -47,7 +47,7 @@ func (s *shell) files(name string, args []string) bool {
 	case "tar", "bsdtar", "gtar":
 		s.tar(args)
 	case "zip", "7z", "7za", "rar":
-		s.archive(args)
+		s.archive(name, args)
 	default:
 		if oneOf(name, touchOnly) {
 			s.touches(args)
@@ -114,6 +114,9 @@ func (s *shell) copies(name string, args []string) {
 		dest, sources = sources[len(sources)-1], sources[:len(sources)-1]
 	}
 	s.reads(sources)
+	if strings.HasSuffix(name, "mv") || strings.HasSuffix(name, "cp") && l.has("r", "R", "a", "recursive", "archive") {
+		s.copiesTrees(sources, nil)
+	}
 	s.destination(dest, sources)
 	if strings.HasSuffix(name, "mv") {
 		for _, src := range sources {
@@ -162,8 +165,14 @@ func (s *shell) transfers(name string, args []string) {
 		return
 	}
 	last := len(operands) - 1
+	deep := name == "rclone" || l.has("r", "a", "recursive", "archive")
 	for _, o := range operands[:last] {
-		s.place(o, func(p string) { s.note(effect{kind: readFile, path: p}) })
+		s.place(o, func(p string) {
+			s.note(effect{kind: readFile, path: p})
+			if deep {
+				s.copiesTree(p, l.values("exclude", "filter", "f"))
+			}
+		})
 	}
 	s.place(operands[last], func(p string) {
 		s.note(effect{kind: writeFile, path: p})
@@ -298,7 +307,11 @@ func (s *shell) permissions(name string, args []string) {
 	}
 	for _, o := range operands {
 		p := s.path(o)
-		s.note(effect{kind: deleteFile, path: p})
+		if l.has("R", "recursive") {
+			s.note(effect{kind: openTree, path: p})
+		} else {
+			s.note(effect{kind: deleteFile, path: p})
+		}
 		if l.has("R", "recursive") && (covers(p, "/etc/passwd") || covers(p, "/etc/ssh/sshd_config")) {
 			s.note(effect{kind: deleteFile, path: "/etc/passwd"})
 		}
@@ -344,6 +357,7 @@ func (s *shell) tar(args []string) {
 	}
 	if making {
 		f.reads(l.operands)
+		f.copiesTrees(l.operands, l.values("exclude"))
 	} else if l.has("O", "to-stdout", "x", "extract", "get") {
 		f.toStdout(&l)
 	}
@@ -357,10 +371,11 @@ func (s *shell) toStdout(l *line) {
 }
 
 // archive judges zip and its like: the first operand is made from the others.
-func (s *shell) archive(args []string) {
+func (s *shell) archive(name string, args []string) {
+	var excludes []string
 	for i, a := range args {
 		if oneOf(a, "-x --exclude -i") {
-			args = args[:i]
+			args, excludes = args[:i], args[i+1:]
 			break
 		}
 	}
@@ -368,5 +383,8 @@ func (s *shell) archive(args []string) {
 	if len(l.operands) > 0 {
 		s.writes(l.operands[:1])
 		s.reads(l.operands[1:])
+		if name != "zip" || l.has("r", "R", "recurse-paths") {
+			s.copiesTrees(l.operands[1:], excludes)
+		}
 	}
 }

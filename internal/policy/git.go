@@ -53,8 +53,10 @@ func (s *shell) gitVerb(verb string, args []string) {
 	switch verb {
 	case "push":
 		s.push(args)
-	case "rm", "check-ignore", "ls-files", "checkout", "restore", "reset", "update-index", "clean", "branch", "tag", "status", "fetch", "remote", "config", "rev-parse", "switch", "merge", "check-attr", "sparse-checkout", "init", "worktree", "cherry-pick", "revert", "reflog", "describe", "shortlog":
+	case "rm", "check-ignore", "ls-files", "checkout", "restore", "reset", "update-index", "branch", "tag", "status", "fetch", "remote", "config", "rev-parse", "switch", "merge", "check-attr", "sparse-checkout", "init", "worktree", "cherry-pick", "revert", "reflog", "describe", "shortlog":
 		s.touches(args)
+	case "clean":
+		s.clean(args)
 	case "commit", "notes":
 		l := grammar{short: "mFCct", long: " message file author date template trailer reuse-message fixup squash cleanup "}.split(args)
 		file, _ := l.value("F", "file")
@@ -91,6 +93,23 @@ func (s *shell) gitVerb(verb string, args []string) {
 	default: // add, diff, show, blame, cat-file, archive, stash, hash-object, …
 		s.objects(args)
 	}
+}
+
+// clean judges git clean: with -x or -X what is ignored goes, and that is where
+// settings, keys and databases are. Named paths, or a pattern that keeps secret
+// files, say that somebody thought of it.
+func (s *shell) clean(args []string) {
+	l := grammar{short: "e", long: " exclude "}.split(args)
+	s.touches(l.operands)
+	if len(l.operands) > 0 || !l.has("x", "X") || !l.has("f", "force") || l.has("n", "dry-run", "i", "interactive") {
+		return
+	}
+	for _, e := range l.values("e", "exclude") {
+		if s.r.j.secretName(baseName(e)) != "" {
+			return
+		}
+	}
+	s.note(effect{kind: cleanTree})
 }
 
 // objects judges operands that are files, or files of a commit ("HEAD:.env").

@@ -128,6 +128,18 @@ func (l *line) value(names ...string) (value string, ok bool) {
 	return "", false
 }
 
+// values returns all values of the named options.
+func (l *line) values(names ...string) (list []string) {
+	for _, o := range l.options {
+		for _, n := range names {
+			if o.name == n && o.value != "" {
+				list = append(list, o.value)
+			}
+		}
+	}
+	return list
+}
+
 // has reports whether one of the options is there.
 func (l *line) has(names ...string) bool {
 	for _, o := range l.options {
