@@ -87,7 +87,7 @@ func (h *house) runnerNames() []string {
 	for _, r := range h.rooms.List() {
 		names = append(names, r.ID)
 	}
-	return names
+	return append(names, h.cli.Names()...)
 }
 
 // agentInfos is what the prompt says of the agents.

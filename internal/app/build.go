@@ -90,12 +90,16 @@ func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err 
 	if err := s.openRooms(h); err != nil {
 		return nil, err
 	}
+	if err := s.openCLI(h, pictures); err != nil {
+		return nil, err
+	}
 	h.channels = newChannels(filepath.Join(s.opts.Config.Workspace, "meta", "channels.json"), s.log)
 	runners, err := s.relays(h)
 	if err != nil {
 		return nil, err
 	}
 	runners[nativeRunner] = h.native
+	h.cliRunners(runners)
 	if h.engine, err = s.engine(h, runners); err != nil {
 		return nil, err
 	}
@@ -114,6 +118,9 @@ func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err 
 // close gives back what build opened.
 func (h *house) close(log *slog.Logger) {
 	errs := []error{h.posts.close()}
+	if h.cli != nil {
+		h.cli.Close()
+	}
 	if h.models != nil {
 		h.models.close()
 	}
@@ -312,6 +319,7 @@ func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 		snap.Runner, snap.Conversation, snap.Hears = room.ID, room.Address(), true
 		return snap
 	}
+	s.cliSnapshot(h, a, &snap)
 	if a.Space == chat.Slack {
 		h.slackSnapshot(a, &snap)
 	}
@@ -384,6 +392,9 @@ func (s *server) ways(h *house, tokens *api.Tokens) (err error) {
 		Approvals: h.approvals, Files: h.sessions, Timeout: cfg.API.Timeout.Duration(), Logger: s.log,
 		Runners: h.runnerNames,
 		About: func() api.About {
+			if name := s.cliDefault(h); name != "" {
+				return api.About{Version: s.opts.Version, Provider: name, Model: "its own"}
+			}
 			m := h.models.first()
 			return api.About{Version: s.opts.Version, Provider: m.Provider, Model: m.Model}
 		},

@@ -29,7 +29,9 @@ func (s *server) openRooms(h *house) (err error) {
 			return h.engine.Submit(ctx, sub)
 		},
 		Model: func(ctx context.Context) flow.Model { return s.roomModel(ctx, h) },
-		Taken: func(name string) bool { return name == nativeRunner || slices.Contains(h.agentNames(), name) },
+		Taken: func(name string) bool {
+			return name == nativeRunner || slices.Contains(h.agentNames(), name) || h.cli != nil && slices.Contains(h.cli.Names(), name)
+		},
 		Whisper: func(ctx context.Context, to chat.Address, key, text string) error {
 			return h.posts.whisper(ctx, to, key, text)
 		},

@@ -22,6 +22,7 @@ import (
 	"github.com/iris-operator/iris/internal/lifetime"
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/process"
+	"github.com/iris-operator/iris/internal/runner/agentcli"
 	"github.com/iris-operator/iris/internal/runner/facilitator"
 	"github.com/iris-operator/iris/internal/runner/native"
 	"github.com/iris-operator/iris/internal/runner/subagent"
@@ -43,6 +44,8 @@ const (
 	// workspaceGrace is enough to bring the files of some thousand conversations
 	// to disk.
 	workspaceGrace = time.Minute
+	// cliGrace is enough for programs that only KILL ends.
+	cliGrace = 15 * time.Second
 )
 
 // server is one running process.
@@ -71,6 +74,7 @@ type house struct {
 	desk      *delivery.Desk
 	subagents *subagent.Agents
 	rooms     *facilitator.Rooms
+	cli       *agentcli.Pool
 	bridge    *bridge.Server
 	api       *api.Server
 	site      *web.Site
@@ -103,6 +107,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 		}},
 		s.bridgePart(),
 		{Name: "sandbox", Serve: s.serveSandbox},
+		{Name: "agent programs", Serve: s.serveCLI, Grace: cliGrace},
 		{Name: "engine", Serve: s.serveEngine, Grace: cfg.Turns.Grace.Duration() + 15*time.Second},
 		{Name: "approvals", Serve: func(ctx context.Context, ready func()) error {
 			ready()
@@ -293,7 +298,7 @@ func (s *server) servePage(ctx context.Context, ready func()) error {
 func (s *server) greet() {
 	cfg := s.opts.Config
 	fmt.Fprintf(s.opts.Out, "\nIris is ready: %s%s\n", s.url, s.house.site.LoginLink())
-	fmt.Fprintf(s.opts.Out, "The link works once, for ten minutes; a restart prints a new one.\nWorkspace %s, model %s.\n\n", cfg.Workspace, s.house.models.describe())
+	fmt.Fprintf(s.opts.Out, "The link works once, for ten minutes; a restart prints a new one.\nWorkspace %s, model %s.\n\n", cfg.Workspace, s.thinks(s.house))
 	for what, host := range s.outside() {
 		s.log.Warn("reachable from outside of this machine: put TLS in front of it, a password on the page and a token on the bridge", "setting", what, "address", host, "password", !cfg.Web.Password.IsZero(), "bridge token", !cfg.Bridge.Token.IsZero())
 	}
