@@ -8,7 +8,6 @@ import (
 
 	"github.com/iris-operator/iris/facilitate/beat"
 	"github.com/iris-operator/iris/facilitate/flow"
-	"github.com/iris-operator/iris/facilitate/internal/open"
 	"github.com/iris-operator/iris/facilitate/mind"
 	"github.com/iris-operator/iris/facilitate/principal"
 	"github.com/iris-operator/iris/facilitate/release"
@@ -25,6 +24,12 @@ func (s *session) act(ctx context.Context, c room.Choice) (*Act, error) {
 	}
 	if t, ok := s.tools.Person(c.Tool); ok {
 		return s.actPerson(ctx, t, c)
+	}
+	if t, ok := s.tools.Host(c.Tool); ok {
+		return s.actHost(ctx, t, c)
+	}
+	if t, ok := s.tools.Self(c.Tool); ok {
+		return s.actSelf(ctx, t, c)
 	}
 	t, ok := s.tools.Room(c.Tool)
 	switch {
@@ -51,6 +56,9 @@ func (s *session) say(ctx context.Context, c room.Choice, statement *room.Statem
 	st := s.track.now()
 	pol := s.policy()
 	about := ""
+	if _, host := s.tools.Host(c.Tool); host {
+		about = "This goes to whoever runs the room, and not to the room.\n"
+	}
 	if statement != nil {
 		about = "Say exactly these words of statement " + statement.ID + ", with at most a short lead: " + statement.Wording + "\n"
 	}
@@ -76,8 +84,30 @@ func (s *session) actRoom(ctx context.Context, t tool.RoomTool, c room.Choice, s
 		s.hub.guard("somebody spoke meanwhile")
 		return nil, nil
 	}
-	h := &roomHost{s: s, choice: c}
-	err := t.Run(ctx, h, c.Intent, flow.Public(text))
+	h := &roomHost{hand: hand{s: s, choice: c}}
+	return s.ended(ctx, &h.hand, t.Run(ctx, h, c.Intent, flow.Public(text)))
+}
+
+// actHost tells whoever runs the room, in words written from what the room sees.
+func (s *session) actHost(ctx context.Context, t tool.HostTool, c room.Choice) (*Act, error) {
+	text := ""
+	if !t.Spec().Silent {
+		var err error
+		if text, err = s.say(ctx, c, nil); err != nil {
+			return nil, s.beatFailed(ctx, "act.host", err)
+		}
+	}
+	h := &hostHost{hand{s: s, choice: c}}
+	return s.ended(ctx, &h.hand, t.Run(ctx, h, c.Intent, flow.ToHost(flow.Public(text))))
+}
+
+func (s *session) actSelf(ctx context.Context, t tool.SelfTool, c room.Choice) (*Act, error) {
+	h := &selfHost{hand{s: s, choice: c}}
+	return s.ended(ctx, &h.hand, t.Run(ctx, h, c.Intent))
+}
+
+// ended takes a host away from its tool and reads what came of it.
+func (s *session) ended(ctx context.Context, h *hand, err error) (*Act, error) {
 	h.s = nil
 	switch {
 	case h.err != nil:
@@ -86,7 +116,7 @@ func (s *session) actRoom(ctx context.Context, t tool.RoomTool, c room.Choice, s
 		s.hub.guard("the text overlaps private words")
 		return nil, nil
 	case err != nil:
-		return h.act, s.beatFailed(ctx, "tool."+c.Tool, err)
+		return h.act, s.beatFailed(ctx, "tool."+h.choice.Tool, err)
 	}
 	return h.act, nil
 }
@@ -122,7 +152,7 @@ func (s *session) carry(ctx context.Context, c room.Choice) (*Act, error) {
 			text = st.People.Name(statement.By) + " asked me to say this: " + statement.Wording
 		}
 	}
-	h := &roomHost{s: s, choice: c, statement: statement.ID}
+	h := &roomHost{hand: hand{s: s, choice: c}, statement: statement.ID}
 	if err := h.Post(ctx, flow.Public(text)); err != nil {
 		return nil, err
 	}
@@ -156,7 +186,7 @@ func (s *session) lower(ctx context.Context, st *room.State, owner principal.ID,
 
 func (s *session) actPerson(ctx context.Context, t tool.PersonTool, c room.Choice) (*Act, error) {
 	st := s.track.now()
-	h := &personHost{s: s, to: c.Target, choice: c}
+	h := &personHost{hand: hand{s: s, choice: c}, to: c.Target}
 	var text flow.Text[flow.Person]
 	if c.Intent == tool.AskConsent {
 		r := s.proposed(&st, c.Target)
@@ -172,15 +202,7 @@ func (s *session) actPerson(ctx context.Context, t tool.PersonTool, c room.Choic
 		}
 		text = flow.Private(c.Target, words)
 	}
-	err := t.Run(ctx, h, c.Intent, text)
-	h.s = nil
-	switch {
-	case h.err != nil:
-		return h.act, h.err
-	case err != nil:
-		return h.act, s.beatFailed(ctx, "tool."+c.Tool, err)
-	}
-	return h.act, nil
+	return s.ended(ctx, &h.hand, t.Run(ctx, h, c.Intent, text))
 }
 
 func (s *session) whisper(ctx context.Context, st *room.State, c room.Choice) (string, error) {
@@ -194,109 +216,4 @@ func (s *session) whisper(ctx context.Context, st *room.State, c room.Choice) (s
 	return think(ctx, s, p, func(ctx context.Context, p flow.Prompt[flow.Person]) (flow.Text[flow.Person], error) {
 		return s.thinker().Whisper(ctx, mind.WhisperBeat{Prompt: p, Who: c.Target, File: box, Public: &st.Public, Intent: c.Intent, Policy: pol})
 	}, beat.Act)
-}
-
-// errOver is what a host answers after its tool has returned.
-var errOver = errors.New("the act is over")
-
-// errOverlap is a public text with words that were only said in private.
-var errOverlap = errors.New("the text overlaps what is sealed")
-
-// A roomHost is what a tool on the room holds.
-type roomHost struct {
-	s         *session
-	choice    room.Choice
-	statement string
-	act       *Act
-	err       error // of the store: ends the turn
-}
-
-func (h *roomHost) Post(ctx context.Context, text flow.Text[flow.Room]) error {
-	switch {
-	case h.s == nil:
-		return errOver
-	case text.Empty():
-		return nil
-	}
-	st := h.s.track.now()
-	words := flow.Reveal(text)
-	if h.statement == "" && overlap(&st, words) {
-		return errOverlap
-	}
-	id := h.s.effectID(st.Seq + 1)
-	parents := st.Sources(st.Log.Len() - min(st.Log.Len(), 1))
-	return h.do(ctx, draft{kind: room.KMessage, level: flow.RankRoom, parents: parents, body: room.Body{
-		Message: &room.Message{Author: principal.Iris, Text: words}, Effect: id, Tool: h.choice.Tool, Intent: h.choice.Intent, Item: h.choice.Focus, Release: h.statement,
-	}}, words)
-}
-
-func (h *roomHost) React(ctx context.Context, emoji string) error {
-	if h.s == nil {
-		return errOver
-	}
-	known := false
-	for _, i := range tool.React().Spec().Intents {
-		known = known || tool.Emoji(i) == emoji
-	}
-	st := h.s.track.now()
-	recent := st.Log.Recent(1)
-	if !known || len(recent) == 0 || recent[0].Author == principal.Iris {
-		return nil
-	}
-	return h.do(ctx, draft{kind: room.KReact, level: flow.RankRoom, parents: st.Sources(st.Log.Len() - 1), body: room.Body{
-		To: recent[0].Seq, Text: emoji, Effect: h.s.effectID(st.Seq + 1), Tool: h.choice.Tool, Intent: h.choice.Intent,
-	}}, emoji)
-}
-
-func (h *roomHost) do(ctx context.Context, d draft, words string) error {
-	entries, err := h.s.track.add(ctx, d)
-	if err != nil {
-		h.err = err
-		return err
-	}
-	h.act = &Act{Tool: h.choice.Tool, Intent: h.choice.Intent, Public: flow.Public(words), Effect: d.body.Effect}
-	e, _ := effectOf(entries[0])
-	h.s.track.deliver(ctx, e)
-	return nil
-}
-
-// A personHost is what a tool on one person holds.
-type personHost struct {
-	s       *session
-	to      principal.ID
-	choice  room.Choice
-	release string
-	act     *Act
-	err     error
-}
-
-func (h *personHost) Send(ctx context.Context, text flow.Text[flow.Person]) error {
-	switch {
-	case h.s == nil:
-		return errOver
-	case text.Empty():
-		return nil
-	case text.Owner() != h.to:
-		return fmt.Errorf("a text of %q on the line of %q", text.Owner(), h.to)
-	}
-	st := h.s.track.now()
-	box, _ := st.File(h.to)
-	parents := append(st.Sources(st.Log.Len()), open.Open(box).Seq)
-	id := h.s.effectID(st.Seq + 1)
-	ds := []draft{{kind: room.KCaucus, level: flow.RankPerson, owner: h.to, parents: parents, body: room.Body{
-		Line:   &room.Line{From: principal.Iris, Text: open.Open(text.Sealed()).Text},
-		Effect: id, Release: h.release, Tool: h.choice.Tool, Intent: h.choice.Intent,
-	}}}
-	if h.release != "" {
-		ds = append(ds, draft{kind: room.KAsk, level: flow.RankPerson, owner: h.to, parents: []uint64{prior}, body: room.Body{Release: h.release}})
-	}
-	entries, err := h.s.track.add(ctx, ds...)
-	if err != nil {
-		h.err = err
-		return err
-	}
-	h.act = &Act{Tool: h.choice.Tool, Target: h.to, Intent: h.choice.Intent, Sealed: text, Effect: id}
-	e, _ := effectOf(entries[0])
-	h.s.track.deliver(ctx, e)
-	return nil
 }

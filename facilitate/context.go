@@ -58,6 +58,11 @@ type Card struct {
 	Fields  map[string]string
 	Options map[string][]string
 	Result  map[string]string // what the disclosure policy shows
+	Pinned  bool              // before the others
+	// Vote reports that the vote on the options is open, by a person's hand with two
+	// options or more, or by Iris. Slot is the part of a contribution that holds it.
+	Vote bool
+	Slot string
 }
 
 // Canvas is the board as everybody sees it.
@@ -68,13 +73,32 @@ func (a *Agent) Canvas() []Card {
 		if it.Hidden || it.Archived {
 			continue
 		}
-		c := Card{ID: it.ID, Fields: maps.Clone(it.Fields), Options: map[string][]string{}, Result: maps.Clone(it.Result)}
+		c := Card{ID: it.ID, Pinned: it.Pinned, Fields: maps.Clone(it.Fields), Options: map[string][]string{}, Result: maps.Clone(it.Result)}
 		for name := range it.Lists {
 			c.Options[name] = it.Labels(name)
 		}
+		if c.Slot = s.Surface.Ballot(); c.Slot != "" {
+			c.Vote = (it.Called || it.ByHand) && !s.Surface.Closes(it.Fields[s.Surface.Status]) && len(it.Labels(s.Surface.List)) >= 2
+		}
 		out = append(out, c)
 	}
+	slices.SortStableFunc(out, func(a, b Card) int {
+		switch {
+		case a.Pinned == b.Pinned:
+			return 0
+		case a.Pinned:
+			return -1
+		}
+		return 1
+	})
 	return out
+}
+
+// Plans returns the ticks that Iris asked for and that did not come yet, for the
+// host's timer: [Tick] of that name at that time. They say nothing of why.
+func (a *Agent) Plans() []room.Plan {
+	s := a.snapshot()
+	return slices.Clone(open.Open(s.Inner()).Plans)
 }
 
 // Room returns the public part of the state, to be read only.

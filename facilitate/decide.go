@@ -49,14 +49,16 @@ func (s *session) bits(v beat.Vocabulary) float64 {
 	return math.Log2(float64(Outcomes(s.tools, v))) + 1
 }
 
-// Outcomes counts the different acts on the room that choices within v can
-// bring about.
+// Outcomes counts the different acts that choices within v can bring about and
+// that the room, or whoever runs it, can see. A timer counts: what comes of it
+// may be seen.
 func Outcomes(set *tool.Set, v beat.Vocabulary) int {
 	n := 0
 	for _, name := range set.Names() {
-		if _, ok := set.Room(name); !ok {
+		if _, ok := set.Person(name); ok {
 			continue
 		}
+		_, self := set.Self(name)
 		spec, _ := set.Spec(name)
 		intents := 0
 		for _, i := range spec.Intents {
@@ -65,7 +67,9 @@ func Outcomes(set *tool.Set, v beat.Vocabulary) int {
 			}
 		}
 		switch {
-		case spec.Silent:
+		case spec.OnItem:
+			n += intents * len(v.Items)
+		case spec.Silent || self:
 			n += intents
 		case slices.Contains(spec.Intents, tool.CarryRelease) && slices.Contains(v.Intents, tool.CarryRelease):
 			n += (intents - 1 + len(v.Releases)) * (len(v.Items) + 1) // that intent needs one, the others have none
@@ -136,7 +140,9 @@ func (s *session) guard(st *room.State, c room.Choice) string {
 	if c.Tool == room.None {
 		return ""
 	}
-	if _, onRoom := s.tools.Room(c.Tool); onRoom && !s.cfg.Compat && c.Intent != tool.CarryRelease && !s.public && !news(st) {
+	_, onRoom := s.tools.Room(c.Tool)
+	_, onHost := s.tools.Host(c.Tool)
+	if (onRoom || onHost) && !s.cfg.Compat && c.Intent != tool.CarryRelease && !s.public && !news(st) {
 		// A post right behind a private reply would tell that there was one.
 		return "only something private is new"
 	}
@@ -158,10 +164,17 @@ func (s *session) incoherent(st *room.State, v beat.Vocabulary, c *room.Choice) 
 	if !ok {
 		return "tool is outside the vocabulary"
 	}
-	if _, onRoom := s.tools.Room(c.Tool); onRoom {
+	_, onRoom := s.tools.Room(c.Tool)
+	_, private := s.tools.Person(c.Tool)
+	_, self := s.tools.Self(c.Tool)
+	if !private {
 		c.Target = ""
-	} else {
-		c.Focus, c.Release = "", ""
+	}
+	if private || self {
+		c.Focus = ""
+	}
+	if !onRoom {
+		c.Release = ""
 	}
 	if c.Intent == "" && len(spec.Intents) > 0 {
 		c.Intent = defaultIntent(spec)
@@ -169,13 +182,14 @@ func (s *session) incoherent(st *room.State, v beat.Vocabulary, c *room.Choice) 
 	if why := v.Allows(*c); why != "" {
 		return why
 	}
-	_, private := s.tools.Person(c.Tool)
 	switch {
+	case spec.OnItem && c.Focus == "":
+		return "the tool needs an item in focus"
 	case !slices.Contains(spec.Intents, c.Intent) && len(spec.Intents) > 0:
 		return "the intent does not belong to the tool"
 	case private && c.Target == "":
 		return "a private act needs a target"
-	case !private && (c.Intent == tool.CarryRelease) != (c.Release != ""):
+	case onRoom && (c.Intent == tool.CarryRelease) != (c.Release != ""):
 		return "intent carry_release and a release belong together"
 	case c.Intent == tool.AskConsent && s.proposed(st, c.Target) == nil:
 		return "nothing is proposed for that person"

@@ -20,6 +20,7 @@ type RoomEffect struct {
 	Text    string // a message, or
 	Emoji   string // a reaction
 	ReactTo uint64 // to this public line
+	Poll    string // the item whose vote the message opens: offer its ballots
 }
 
 // A PersonEffect is something to show to one person. Release is set when it
@@ -29,6 +30,15 @@ type PersonEffect struct {
 	To      principal.ID
 	Text    string
 	Release string
+}
+
+// A HostEffect is something to show to whoever runs the room, who may be one of
+// the people in it. It was written from what the room sees.
+type HostEffect struct {
+	ID     string
+	Intent string // one of tool's: stuck, conflict, safety, needs_host
+	Item   string // what it is about, if anything
+	Text   string
 }
 
 // A Port delivers what Iris does.
@@ -42,12 +52,22 @@ type Port interface {
 	Person(ctx context.Context, e PersonEffect) error
 }
 
+// A HostPort is a [Port] that reaches whoever runs the room too. A room with a
+// tool on the host and a port needs one.
+type HostPort interface {
+	Port
+	// Host is under the rules of Port.
+	Host(ctx context.Context, e HostEffect) error
+}
+
 // An effect is a durable act on its way out.
 type effect struct {
 	id     string
-	entry  room.Entry
+	seq    uint64 // of its entry
+	level  flow.Rank
 	room   *RoomEffect
 	person *PersonEffect
+	host   *HostEffect
 }
 
 // effectID names the effect of the n-th entry. It shows nothing of n, which
@@ -66,14 +86,16 @@ func effectOf(e room.Entry) (effect, bool) {
 	if b.Effect == "" {
 		return effect{}, false
 	}
-	out := effect{id: b.Effect, entry: e}
+	out := effect{id: b.Effect, seq: e.Seq, level: e.Level}
 	switch {
 	case e.Kind == room.KMessage:
-		out.room = &RoomEffect{ID: b.Effect, Text: b.Message.Text}
+		out.room = &RoomEffect{ID: b.Effect, Text: b.Message.Text, Poll: b.Poll}
 	case e.Kind == room.KReact:
 		out.room = &RoomEffect{ID: b.Effect, Emoji: b.Text, ReactTo: b.To}
 	case e.Kind == room.KCaucus && e.Level == flow.RankPerson:
 		out.person = &PersonEffect{ID: b.Effect, To: e.Owner, Text: b.Line.Text, Release: b.Release}
+	case e.Kind == room.KTell:
+		out.host = &HostEffect{ID: b.Effect, Intent: b.Intent, Item: b.Item, Text: b.Text}
 	default:
 		return effect{}, false
 	}
@@ -125,16 +147,21 @@ func (a *Agent) flush(ctx context.Context) error {
 		e := a.outbox[0]
 		a.mu.Unlock()
 		var err error
-		if e.room != nil {
+		switch {
+		case e.room != nil:
 			err = a.cfg.Port.Room(ctx, *e.room)
-		} else {
+		case e.person != nil:
 			err = a.cfg.Port.Person(ctx, *e.person)
+		default:
+			if p, ok := a.cfg.Port.(HostPort); ok {
+				err = p.Host(ctx, *e.host)
+			}
 		}
 		if err != nil {
-			a.cfg.Logger.WarnContext(ctx, "effect not delivered", "effect", e.id, "level", e.entry.Level, "error", err)
+			a.cfg.Logger.WarnContext(ctx, "effect not delivered", "effect", e.id, "level", e.level, "error", err)
 			return err
 		}
-		if _, err := a.add(ctx, draft{kind: room.KReceipt, level: flow.RankSelf, parents: []uint64{e.entry.Seq}, body: room.Body{Effect: e.id}}); err != nil {
+		if _, err := a.add(ctx, draft{kind: room.KReceipt, level: flow.RankSelf, parents: []uint64{e.seq}, body: room.Body{Effect: e.id}}); err != nil {
 			return err
 		}
 		a.mu.Lock()

@@ -77,7 +77,7 @@ type Config struct {
 	Surface      *surface.Surface // decisions
 	Mind         mind.Mind        // who thinks; else Model, else the offline mind
 	Model        flow.Model
-	Tools        []any         // tool.RoomTool or tool.PersonTool; nil is post and caucus
+	Tools        []any         // of package tool; nil is post and caucus
 	Store        journal.Store // memory
 	Port         Port          // where acts are delivered; nil keeps them in the journal
 	Guards       tool.Guards
@@ -147,6 +147,9 @@ func New(ctx context.Context, cfg Config) (*Agent, error) {
 	tools, err := tool.NewSet(cfg.Tools...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if _, ok := cfg.Port.(HostPort); cfg.Port != nil && tools.Hosts() && !ok {
+		return nil, fmt.Errorf("%w: a tool on the host needs a HostPort", ErrConfig)
 	}
 	start, err := cfg.start()
 	if err != nil {

@@ -58,7 +58,7 @@ func (a *Agent) admit(w Audience) error {
 // without gaps, so that it says nothing of what others see.
 type Notice struct {
 	Seq       uint64
-	Type      string // message, message.edited, board, poll.closed, release, presence, react · caucus, consent.ask, receipt, own.contribution · reflect, choice, beat.failed, repair, guard, delivered
+	Type      string // message, message.edited, board, poll.closed, release, presence, react · caucus, consent.ask, receipt, own.contribution · reflect, choice, plan, escalation, beat.failed, repair, guard, delivered
 	Level     flow.Rank
 	Principal principal.ID
 	Message   *room.Message
@@ -223,6 +223,12 @@ func (h *hub) publish(before, after room.State, e room.Entry) {
 	case room.KFailed:
 		n.Item, n.Text = b.Field, b.Text
 		put("beat.failed")
+	case room.KPlan:
+		n.Text = b.Tick
+		put("plan")
+	case room.KTell:
+		n.Item, n.Text = b.Item, b.Text
+		put("escalation")
 	case room.KReceipt:
 		n.Text = b.Effect
 		put("delivered")

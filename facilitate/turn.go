@@ -18,8 +18,10 @@ type Act struct {
 	Tool   string
 	Target principal.ID // of a private act
 	Intent string
+	Item   string                 // it was about, if any
 	Public flow.Text[flow.Room]   // of an act on the room
 	Sealed flow.Text[flow.Person] // of a private one
+	Host   flow.Text[flow.Host]   // of one on whoever runs the room
 	Effect string                 // id of the delivery
 }
 

@@ -49,7 +49,7 @@ func Provenances(entries []room.Entry) (out Provenance) {
 	}
 	for _, e := range entries {
 		b := open.Open(e.Body)
-		made := e.Kind == room.KItems || e.Kind == room.KStatement || e.Kind == room.KReact || e.Kind == room.KMessage && b.Message.Author == principal.Iris
+		made := e.Kind == room.KItems || e.Kind == room.KStatement || e.Kind == room.KReact || e.Kind == room.KPin || e.Kind == room.KMessage && b.Message.Author == principal.Iris
 		if !made {
 			continue
 		}

@@ -1,7 +1,9 @@
 // Package flow labels text with who may see it: [Room], [Person] or [Self].
 // The label is a type, so a sealed text where a public one is wanted does not
 // compile. Labels rise freely ([ToPerson], [ToSelf]); the only way down is
-// [Release], which needs the person's consent to exactly these words.
+// [Release], which needs the person's consent to exactly these words. [Host]
+// stands beside them: whoever runs the room is told what the room may know
+// ([ToHost]) and nothing that somebody said in private.
 //
 // A labelled text does not print, marshal, compare or log; [Reveal] exists for
 // [Room] alone. Which person a [Person] text belongs to is checked at run time.
@@ -31,17 +33,23 @@ type Person struct{}
 // Self is the level of what only Iris and the operator see.
 type Self struct{}
 
-// A Level is one of the three label types.
-type Level interface{ Room | Person | Self }
+// Host is the level of what whoever runs the room is told, who may be one of
+// the people in it. It is made of public words alone and shown to nobody else.
+type Host struct{}
 
-// A Rank is a [Level] at run time. Higher sees more.
+// A Level is one of the label types.
+type Level interface{ Room | Person | Self | Host }
+
+// A Rank is a [Level] at run time.
 type Rank uint8
 
-// The ranks, in order.
+// The ranks. Of the first three a higher one sees more; RankHost is beside
+// them, and no view is made at it.
 const (
 	RankRoom Rank = iota
 	RankPerson
 	RankSelf
+	RankHost
 )
 
 // String is the rank's wire name.
@@ -53,6 +61,8 @@ func (r Rank) String() string {
 		return "person"
 	case RankSelf:
 		return "self"
+	case RankHost:
+		return "host"
 	}
 	return "unknown"
 }
@@ -65,6 +75,8 @@ func RankOf[L Level]() Rank {
 		return RankRoom
 	case Person:
 		return RankPerson
+	case Host:
+		return RankHost
 	}
 	return RankSelf
 }
@@ -96,6 +108,9 @@ func ToPerson(owner principal.ID, t Text[Room]) Text[Person] {
 func ToSelf[L Room | Person](t Text[L]) Text[Self] {
 	return Inner(open.Open(t.box).Text)
 }
+
+// ToHost raises a public text to what whoever runs the room is told.
+func ToHost(t Text[Room]) Text[Host] { return Text[Host]{box: t.box} }
 
 // Reveal returns the words of a public text.
 func Reveal(t Text[Room]) string { return open.Open(t.box).Text }

@@ -28,6 +28,7 @@ var inner = flow.Inner("i")
 
 func post(flow.Text[flow.Room])      {}
 func whisper(flow.Text[flow.Person]) {}
+func tell(flow.Text[flow.Host])      {}
 
 `
 
@@ -66,6 +67,10 @@ var misuse = []struct{ name, code, want string }{
 	{"complete at another level", `func f(m flow.Model, p flow.Prompt[flow.Self]) { flow.Complete[flow.Room](ctx, m, p) }`, "cannot use p"},
 	{"assign across levels", `func f() { pub = flow.ToSelf(sealed) }`, "cannot use flow.ToSelf"},
 	{"range the words", `func f() { for range sealed { } }`, "cannot range"},
+	{"tell a sealed text to the host", `func f() { tell(flow.ToHost(sealed)) }`, "in argument to flow.ToHost|cannot use sealed"},
+	{"tell a thought to the host", `func f() { tell(inner) }`, "cannot use inner"},
+	{"post what the host is told", `func f() { post(flow.ToHost(pub)) }`, "cannot use flow.ToHost"},
+	{"reveal what the host is told", `var x = flow.Reveal(flow.ToHost(pub))`, "in argument to flow.Reveal|cannot use flow.ToHost"},
 	{"concatenate", `var x = sealed + pub`, "mismatched types|not defined"},
 }
 
@@ -74,6 +79,7 @@ var fine = []struct{ name, code string }{
 	{"post public", `func f() { post(pub) }`},
 	{"whisper private", `func f() { whisper(sealed) }`},
 	{"raise to person", `func f() { whisper(flow.ToPerson("ana", pub)) }`},
+	{"raise room to host", `func f() { tell(flow.ToHost(pub)) }`},
 	{"raise room to self", `var x flow.Text[flow.Self] = flow.ToSelf(pub)`},
 	{"raise person to self", `var x flow.Text[flow.Self] = flow.ToSelf(sealed)`},
 	{"reveal public", `var x string = flow.Reveal(pub)`},

@@ -19,7 +19,7 @@ var level = map[Kind]flow.Rank{
 	KCaucus: flow.RankPerson, KCast: flow.RankPerson, KRecord: flow.RankPerson, KAsk: flow.RankPerson,
 	KAnswer: flow.RankPerson, KLower: flow.RankPerson, KOptOut: flow.RankPerson,
 	KChoice: flow.RankSelf, KTick: flow.RankSelf, KPolicy: flow.RankSelf, KFailed: flow.RankSelf,
-	KRead: flow.RankSelf, KReceipt: flow.RankSelf, KGone: flow.RankSelf, KTurn: flow.RankSelf,
+	KPlan: flow.RankSelf, KTell: flow.RankSelf, KRead: flow.RankSelf, KReceipt: flow.RankSelf, KGone: flow.RankSelf, KTurn: flow.RankSelf,
 }
 
 // Apply returns the state after e. Entries of a model are merged by these
@@ -101,8 +101,23 @@ func (m *merge) run() error {
 		m.s = m.s.withFile(m.e.Owner, func(f *File) { f.OptOut[m.b.Text] = true })
 	case KChoice:
 		return m.choice()
+	case KPin:
+		m.pin()
 	case KTick:
-		m.s = m.s.withInner(func(in *Inner) { in.Ticks++ })
+		m.s = m.s.withInner(func(in *Inner) {
+			in.Ticks++
+			in.Tick = m.b.Tick
+			in.Plans = slices.DeleteFunc(slices.Clone(in.Plans), func(p Plan) bool { return p.Name == m.b.Tick })
+		})
+	case KPlan:
+		m.s = m.s.withInner(func(in *Inner) {
+			in.Plans = slices.DeleteFunc(slices.Clone(in.Plans), func(p Plan) bool { return p.Name == m.b.Tick })
+			if len(in.Plans) < MaxPlans {
+				in.Plans = append(in.Plans, Plan{m.b.Tick, int64(m.b.To)})
+			}
+		})
+	case KTell:
+		m.s = m.s.withInner(func(in *Inner) { in.Told = m.e.At })
 	case KPolicy:
 		m.s = m.s.withInner(func(in *Inner) { in.Policy = m.b.Text })
 	case KRead:
@@ -137,6 +152,7 @@ func (m *merge) message() error {
 	m.s.Spoken = maps.Clone(m.s.Spoken)
 	m.s.Spoken[msg.Author]++
 	if msg.Author == principal.Iris {
+		m.call(m.b.Poll)
 		m.s = m.s.withInner(func(in *Inner) {
 			in.LastPost = m.s.Log.Len()
 			in.Posts = append(slices.DeleteFunc(slices.Clone(in.Posts), func(at int64) bool { return at <= m.e.At-3600_000 }), m.e.At)

@@ -16,6 +16,7 @@ const (
 	KEdit      Kind = "edit"      // room: new words for an own line
 	KDelete    Kind = "delete"    // room: an own line taken back
 	KReact     Kind = "react"     // room: Iris's reaction to a line
+	KPin       Kind = "pin"       // room: Iris puts an item first
 	KJoin      Kind = "join"      // room
 	KLeave     Kind = "leave"     // room
 	KOpen      Kind = "open"      // room: a person opens an item by form
@@ -31,6 +32,8 @@ const (
 	KOptOut    Kind = "optout"    // person
 	KChoice    Kind = "choice"    // self: notes and the choice
 	KTick      Kind = "tick"      // self: a timer
+	KPlan      Kind = "plan"      // self: a timer that Iris asked for; To is when, in Unix milliseconds
+	KTell      Kind = "tell"      // self: words for whoever runs the room
 	KPolicy    Kind = "policy"    // self: another policy applies
 	KFailed    Kind = "failed"    // self: a beat or an act did not work
 	KRead      Kind = "read"      // self: how far a beat has read
@@ -74,6 +77,7 @@ type Body struct {
 	Intent    string            `json:"intent,omitempty"`
 	To        uint64            `json:"to,omitempty"`
 	Tick      string            `json:"tick,omitempty"`
+	Poll      string            `json:"poll,omitempty"` // item whose vote a line of Iris opens
 }
 
 // A RoomDelta is what a room-level beat may write.

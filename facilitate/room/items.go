@@ -232,8 +232,8 @@ func (m *merge) list(it *Item, f surface.Field, ops []ListOp) {
 		m.drop(where, "not a model's to write")
 		return
 	}
-	if f.Freeze && it.Answered > 0 {
-		m.drop(where, "fixed since the first contribution")
+	if f.Freeze && (it.Answered > 0 || it.Called) {
+		m.drop(where, "fixed since the first contribution or the opening of the vote")
 		return
 	}
 	for _, op := range ops[:min(len(ops), MaxOptions)] {
@@ -318,10 +318,50 @@ func (m *merge) openItem() error {
 			break
 		}
 	}
-	it.Voices = []principal.ID{m.b.Author}
+	it.Voices, it.ByHand = []principal.ID{m.b.Author}, true
 	m.s.Turn++
 	m.publish(it)
 	return nil
+}
+
+// Callable reports whether the vote on it may be opened: the surface counts
+// votes on options, there are two, and it is neither open nor over.
+func (s *State) Callable(it *Item) bool {
+	f := s.Surface
+	return it != nil && !it.Called && !it.Hidden && !it.Archived && f.Count != nil && f.List != "" &&
+		!f.Closes(it.Fields[f.Status]) && len(it.Labels(f.List)) >= 2
+}
+
+// call opens the vote on an item.
+func (m *merge) call(id string) {
+	if id == "" {
+		return
+	}
+	it := m.s.Item(id)
+	if !m.s.Callable(it) {
+		m.drop("poll", "there is no vote to open")
+		return
+	}
+	it = it.clone()
+	it.Called = true
+	it.Rev++
+	m.publish(it)
+}
+
+// pin puts an item first, and the one that was takes its place again.
+func (m *merge) pin() {
+	to := m.s.Item(m.b.Item)
+	if to == nil || to.Hidden || to.Archived {
+		m.drop("pin", "no such item")
+		return
+	}
+	for _, it := range m.s.Items {
+		if it.Pinned != (it.ID == to.ID) {
+			it = it.clone()
+			it.Pinned = !it.Pinned
+			m.s = m.s.withItem(it)
+		}
+	}
 }
 
 // set is a field set by a person's own hand: a host, or anybody where the room

@@ -242,6 +242,9 @@ func (m *merge) publish(it *Item) {
 		if !it.Policy.HideTurnout {
 			res["turnout"] = fmt.Sprintf("%d of %d", len(vs), n)
 		}
+		if it.Called && !closed {
+			res["vote"] = "open"
+		}
 		m.outcome(it, res, tally, veto, it.Policy.Grain(n, closed))
 	}
 	if s.Supports != nil {

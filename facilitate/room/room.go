@@ -34,6 +34,7 @@ const (
 	MaxRegards    = 12
 	MaxStatements = 20
 	MaxReleases   = 16
+	MaxPlans      = 8
 	MaxBoard      = 24_000 // bytes of all items on the board; a prompt always holds it whole
 	MaxSummary    = 2_000
 	keptClosed    = 8
@@ -75,6 +76,9 @@ type Item struct {
 	Version  string            // fingerprint of the versioned field
 	Policy   disclose.Policy   // fixed at opening
 	Result   map[string]string // what the policy lets the room know
+	ByHand   bool              // opened by somebody's form
+	Called   bool              // the vote on its options is open, and they are fixed
+	Pinned   bool              // before the others on the board
 	Hidden   bool              // below the support that shows it
 	Archived bool
 }
@@ -247,6 +251,13 @@ type Thought struct {
 	Note   string       `json:"note"`
 }
 
+// A Plan is a tick that Iris asked for: its name and when it is due, in Unix
+// milliseconds.
+type Plan struct {
+	Name string `json:"name"`
+	At   int64  `json:"at"`
+}
+
 // Inner is what only Iris and the operator see.
 type Inner struct {
 	Turn     int                          // events of any kind
@@ -257,6 +268,9 @@ type Inner struct {
 	LastPost uint64  // public line of her last post
 	Posts    []int64 // times of posts within the hour
 	Ticks    int
+	Plans    []Plan // ticks that did not come yet
+	Tick     string // name of the last tick
+	Told     int64  // when the host was called last
 	ReadTo   uint64 // public line the last self-level beat had read
 	RoomTo   uint64 // public line the last room-level beat had read
 	Choice   uint64 // entry of the last choice

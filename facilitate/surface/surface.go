@@ -139,6 +139,19 @@ func (s *Surface) Legal(from, to string) bool {
 	return slices.Contains(s.Next[from], to)
 }
 
+// Ballot is the slot that holds a vote on the options of List, or "".
+func (s *Surface) Ballot() string {
+	if s.Count == nil || s.List == "" {
+		return ""
+	}
+	for _, c := range s.Contribution {
+		if c.Kind == Option && c.Ref == s.List {
+			return c.Name
+		}
+	}
+	return ""
+}
+
 // Validate reports what is wrong with the declaration.
 func (s *Surface) Validate() error {
 	if s == nil || s.Name == "" || len(s.Shared) == 0 || len(s.Statuses) == 0 {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ type Guards struct {
 	MinGap          int           // public lines by people between two posts; 3
 	MaxPostsPerHour int           // 12
 	NudgeAfter      time.Duration // before an open question may be nudged; 24 h
+	TellAfter       time.Duration // between two calls for whoever runs the room; 1 h
 }
 
 // Defaults returns g with its zero fields filled.
@@ -27,6 +29,9 @@ func (g Guards) Defaults() Guards {
 	if g.NudgeAfter == 0 {
 		g.NudgeAfter = 24 * time.Hour
 	}
+	if g.TellAfter == 0 {
+		g.TellAfter = time.Hour
+	}
 	return g
 }
 
@@ -34,7 +39,7 @@ func (g Guards) Defaults() Guards {
 // sealed state and its answer stays at self.
 //
 // A direct answer and a consented statement are exempt from the gap, as both
-// were asked for; nothing is exempt from the bound per hour but the statement.
+// were asked for, and so is what is done once to an item; nothing is exempt from the bound per hour but the statement.
 func (g Guards) Check(s *room.State, set *Set, c room.Choice, now time.Time) string {
 	g = g.Defaults()
 	in := open.Open(s.Inner())
@@ -51,10 +56,16 @@ func (g Guards) Check(s *room.State, set *Set, c room.Choice, now time.Time) str
 		if g.MaxPostsPerHour > 0 && recent >= g.MaxPostsPerHour {
 			return "too many posts within the hour"
 		}
-		if spec, _ := set.Spec(c.Tool); g.MinGap > 0 && in.LastPost > 0 && c.Intent != AnswerDirect && !spec.Silent && s.Log.Len()-in.LastPost < uint64(g.MinGap) {
+		if spec, _ := set.Spec(c.Tool); g.MinGap > 0 && in.LastPost > 0 && c.Intent != AnswerDirect && !spec.Silent && !spec.OnItem && s.Log.Len()-in.LastPost < uint64(g.MinGap) {
 			return "too soon after the last post"
 		}
 		return ""
+	}
+	if _, ok := set.Host(c.Tool); ok && in.Told > 0 && now.UnixMilli()-in.Told < g.TellAfter.Milliseconds() {
+		return "the host was called within the hour"
+	}
+	if _, ok := set.Self(c.Tool); ok && slices.ContainsFunc(in.Plans, func(p room.Plan) bool { return p.Name == c.Intent }) {
+		return "that is planned already"
 	}
 	if _, ok := set.Person(c.Tool); !ok {
 		return ""

@@ -1,13 +1,16 @@
 // Package tool is what Iris can do: each tool has one audience and gets a host
 // that reaches that audience and nothing else. A [RoomTool] is handed a public
-// text, a [PersonTool] a private one and the line to that one person; neither
-// sees the agent. Guards, in the same package, say when to be quiet.
+// text, a [PersonTool] a private one and the line to that one person, a
+// [HostTool] what may be told to whoever runs the room, and a [SelfTool] nothing
+// but a timer of Iris's own; none sees the agent. Guards, in the same package,
+// say when to be quiet.
 package tool
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/principal"
@@ -47,12 +50,29 @@ func PersonIntents() []string {
 	return []string{DiscoverSpecific, ReflectBack, AskConsent, CoachWording, NudgeIntent, Receipt, AnswerDirect}
 }
 
+// The intents of acts on whoever runs the room.
+const (
+	Stuck     = "stuck"
+	Conflict  = "conflict"
+	Safety    = "safety"
+	NeedsHost = "needs_host"
+)
+
+// The intents of a timer of Iris's own.
+const (
+	Soon     = "soon"
+	Later    = "later"
+	Tomorrow = "tomorrow"
+)
+
 // A Spec describes a tool. Silent tools need no text, so no model is asked.
 type Spec struct {
 	Name        string
 	Description string
 	Intents     []string // the closed set a choice picks from
 	Silent      bool
+	// OnItem tools act on the item in focus; a choice without one is refused.
+	OnItem bool
 }
 
 // A RoomHost is what a tool on the room may do. Calls after the tool has
@@ -62,12 +82,41 @@ type RoomHost interface {
 	Post(ctx context.Context, text flow.Text[flow.Room]) error
 	// React puts one of [Emoji] on the newest line of a person.
 	React(ctx context.Context, emoji string) error
+	// Board is the shared board, with the item in focus.
+	Board() Board
+}
+
+// A Board is what a tool on the room may do with the board. It writes no words
+// on it: those are the people's.
+type Board interface {
+	// Read returns the lines of the board as everybody sees it.
+	Read() flow.Text[flow.Room]
+	// Pin puts the item in focus before the others; one at a time is pinned.
+	// An item that is pinned already is left as it is.
+	Pin(ctx context.Context) error
+	// OpenPoll says text in the room and opens the vote on the item in focus:
+	// its options are fixed from now on. It does nothing where the surface has no
+	// vote on options, the item has fewer than two, or the vote is open.
+	OpenPoll(ctx context.Context, text flow.Text[flow.Room]) error
 }
 
 // A PersonHost reaches one person.
 type PersonHost interface {
 	// Send says text to that person. An empty text does nothing.
 	Send(ctx context.Context, text flow.Text[flow.Person]) error
+}
+
+// A HostHost reaches whoever runs the room.
+type HostHost interface {
+	// Tell says text to the host. An empty text does nothing.
+	Tell(ctx context.Context, text flow.Text[flow.Host]) error
+}
+
+// A SelfHost reaches Iris's own timer.
+type SelfHost interface {
+	// Plan asks for a tick of that name after some time. A plan of that name that
+	// did not come yet is replaced.
+	Plan(ctx context.Context, name string, after time.Duration) error
 }
 
 // A RoomTool acts on the room.
@@ -82,6 +131,19 @@ type PersonTool interface {
 	Run(ctx context.Context, h PersonHost, intent string, text flow.Text[flow.Person]) error
 }
 
+// A HostTool asks for the help of whoever runs the room. Its text was written
+// from what the room sees.
+type HostTool interface {
+	Spec() Spec
+	Run(ctx context.Context, h HostHost, intent string, text flow.Text[flow.Host]) error
+}
+
+// A SelfTool acts on Iris alone. It is never asked for a text.
+type SelfTool interface {
+	Spec() Spec
+	Run(ctx context.Context, h SelfHost, intent string) error
+}
+
 // ErrName is a tool without a usable name, or with one that is taken.
 var ErrName = errors.New("not a tool name")
 
@@ -89,37 +151,37 @@ var ErrName = errors.New("not a tool name")
 type Set struct {
 	room   map[string]RoomTool
 	person map[string]PersonTool
+	host   map[string]HostTool
+	self   map[string]SelfTool
 	order  []string
 }
 
-// NewSet registers tools, each a [RoomTool] or a [PersonTool]. Names are as
-// ids are, and "none" is taken.
+// NewSet registers tools, each a [RoomTool], [PersonTool], [HostTool] or
+// [SelfTool]. Names are as ids are, and "none" is taken.
 func NewSet(tools ...any) (*Set, error) {
-	s := &Set{room: map[string]RoomTool{}, person: map[string]PersonTool{}}
+	s := &Set{room: map[string]RoomTool{}, person: map[string]PersonTool{}, host: map[string]HostTool{}, self: map[string]SelfTool{}}
 	for _, t := range tools {
-		var spec Spec
+		d, ok := t.(interface{ Spec() Spec })
+		if !ok {
+			return nil, fmt.Errorf("%T is no tool", t)
+		}
+		name := d.Spec().Name
+		if _, taken := s.Spec(name); taken || !principal.Valid(name) || name == "none" {
+			return nil, fmt.Errorf("%q: %w", name, ErrName)
+		}
 		switch x := t.(type) {
 		case RoomTool:
-			spec = x.Spec()
-			if s.room[spec.Name] == nil {
-				s.room[spec.Name] = x
-			} else {
-				return nil, fmt.Errorf("%q twice: %w", spec.Name, ErrName)
-			}
+			s.room[name] = x
 		case PersonTool:
-			spec = x.Spec()
-			if s.person[spec.Name] == nil {
-				s.person[spec.Name] = x
-			} else {
-				return nil, fmt.Errorf("%q twice: %w", spec.Name, ErrName)
-			}
+			s.person[name] = x
+		case HostTool:
+			s.host[name] = x
+		case SelfTool:
+			s.self[name] = x
 		default:
-			return nil, fmt.Errorf("%T is neither a RoomTool nor a PersonTool", t)
+			return nil, fmt.Errorf("%T has no Run of a tool", t)
 		}
-		if !principal.Valid(spec.Name) || spec.Name == "none" || s.room[spec.Name] != nil && s.person[spec.Name] != nil {
-			return nil, fmt.Errorf("%q: %w", spec.Name, ErrName)
-		}
-		s.order = append(s.order, spec.Name)
+		s.order = append(s.order, name)
 	}
 	return s, nil
 }
@@ -130,6 +192,15 @@ func (s *Set) Room(name string) (RoomTool, bool) { t, ok := s.room[name]; return
 // Person returns the tool on a person of that name.
 func (s *Set) Person(name string) (PersonTool, bool) { t, ok := s.person[name]; return t, ok }
 
+// Host returns the tool on whoever runs the room of that name.
+func (s *Set) Host(name string) (HostTool, bool) { t, ok := s.host[name]; return t, ok }
+
+// Self returns the tool on Iris herself of that name.
+func (s *Set) Self(name string) (SelfTool, bool) { t, ok := s.self[name]; return t, ok }
+
+// Hosts reports whether any tool reaches whoever runs the room.
+func (s *Set) Hosts() bool { return len(s.host) > 0 }
+
 // Names lists the tools in order of registration.
 func (s *Set) Names() []string { return s.order }
 
@@ -139,6 +210,12 @@ func (s *Set) Spec(name string) (Spec, bool) {
 		return t.Spec(), true
 	}
 	if t, ok := s.person[name]; ok {
+		return t.Spec(), true
+	}
+	if t, ok := s.host[name]; ok {
+		return t.Spec(), true
+	}
+	if t, ok := s.self[name]; ok {
 		return t.Spec(), true
 	}
 	return Spec{}, false

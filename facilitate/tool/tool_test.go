@@ -38,7 +38,7 @@ func TestSetRefusesWhatIsNoTool(t *testing.T) {
 	if _, ok := s.Spec("mail"); ok {
 		t.Error("a tool nobody registered")
 	}
-	for _, bad := range [][]any{{7}, {tool.Post(), tool.Post()}, {tool.Caucus(), tool.Caucus()}, {named{tool.Spec{Name: "none"}}}, {named{tool.Spec{Name: ""}}}, {named{tool.Spec{Name: "A b"}}}, {tool.Caucus(), named{tool.Spec{Name: "caucus"}}}} {
+	for _, bad := range [][]any{{7}, {tool.Post(), tool.Post()}, {tool.Caucus(), tool.Caucus()}, {struct{ tool.RoomHost }{}}, {named{tool.Spec{Name: "none"}}}, {named{tool.Spec{Name: ""}}}, {named{tool.Spec{Name: "A b"}}}, {tool.Caucus(), named{tool.Spec{Name: "caucus"}}}} {
 		if _, err := tool.NewSet(bad...); err == nil {
 			t.Errorf("NewSet(%v) works", bad)
 		}
@@ -49,11 +49,27 @@ func TestSetRefusesWhatIsNoTool(t *testing.T) {
 }
 
 type host struct {
-	posted, sent, reacted string
+	posted, sent, reacted, told, planned string
+	pinned                               bool
 }
 
 func (h *host) Post(_ context.Context, t flow.Text[flow.Room]) error {
 	h.posted = flow.Reveal(t)
+	return nil
+}
+func (h *host) Board() tool.Board          { return h }
+func (h *host) Read() flow.Text[flow.Room] { return flow.Public("- [a]") }
+func (h *host) Pin(context.Context) error  { h.pinned = true; return nil }
+func (h *host) OpenPoll(_ context.Context, t flow.Text[flow.Room]) error {
+	h.posted = "poll: " + flow.Reveal(t)
+	return nil
+}
+func (h *host) Tell(_ context.Context, t flow.Text[flow.Host]) error {
+	h.told = open.Open(t.Sealed()).Text
+	return nil
+}
+func (h *host) Plan(_ context.Context, name string, after time.Duration) error {
+	h.planned = name + " " + after.String()
 	return nil
 }
 func (h *host) React(_ context.Context, e string) error { h.reacted = e; return nil }
@@ -74,6 +90,35 @@ func TestBuiltinsUseTheirHost(t *testing.T) {
 	tool.Nudge().Run(ctx, h, "", flow.Private("a", "n"))
 	if h.sent != "n" || tool.Emoji("zz") != "" || tool.Emoji("seen") == "" || tool.Emoji("celebrate") == "" {
 		t.Errorf("%+v", h)
+	}
+	tool.Pin().Run(ctx, h, "pin", flow.Public(""))
+	tool.OpenPoll().Run(ctx, h, "open_poll", flow.Public("which?"))
+	tool.Escalate().Run(ctx, h, tool.Stuck, flow.ToHost(flow.Public("help")))
+	tool.Schedule().Run(ctx, h, tool.Soon)
+	if !h.pinned || h.posted != "poll: which?" || h.told != "help" || h.planned != "soon 10m0s" {
+		t.Errorf("%+v", h)
+	}
+	if tool.Schedule().Run(ctx, h, "whenever"); h.planned != "soon 10m0s" {
+		t.Errorf("planned %q for a word outside of the closed set", h.planned)
+	}
+}
+
+func TestAllToolsFitInOneSet(t *testing.T) {
+	s, err := tool.NewSet(tool.All()...)
+	if err != nil || len(s.Names()) != 8 || !s.Hosts() {
+		t.Fatalf("%v %v", s.Names(), err)
+	}
+	for name, where := range map[string]string{"post": "room", "react": "room", "pin": "room", "open_poll": "room", "caucus": "person", "nudge": "person", "escalate": "host", "schedule": "self"} {
+		_, room := s.Room(name)
+		_, person := s.Person(name)
+		_, host := s.Host(name)
+		_, self := s.Self(name)
+		if got := map[string]bool{"room": room, "person": person, "host": host, "self": self}; !got[where] || len(s.Names()) != 8 {
+			t.Errorf("%s is %v, want %s", name, got, where)
+		}
+		if spec, ok := s.Spec(name); !ok || spec.Name != name || len(spec.Intents) == 0 || spec.Description == "" {
+			t.Errorf("%s: %+v", name, spec)
+		}
 	}
 }
 

@@ -217,6 +217,9 @@ func Item(it *room.Item, s *surface.Surface) string {
 	for _, k := range slices.Sorted(maps.Keys(it.Result)) {
 		fmt.Fprintf(&b, " %s: %s |", k, flat(it.Result[k]))
 	}
+	if it.Pinned {
+		b.WriteString(" pinned |")
+	}
 	return strings.TrimSuffix(b.String(), " |")
 }
 

@@ -145,6 +145,13 @@ func say(b mind.SayBeat) string {
 			}
 		}
 		return "What are the options so far?"
+	case "open_poll":
+		if b.Focus != nil {
+			return "The vote on " + about + " is open: " + join(b.Focus.Labels(b.Surface.List)) + ". Vote on your private line; only the turnout shows before it closes."
+		}
+		return ""
+	case tool.Stuck, tool.Conflict, tool.Safety, tool.NeedsHost:
+		return "The room could use you, on " + about + "."
 	case tool.InviteQuiet:
 		return "Before we go on: some of us have not spoken yet. What would you add?"
 	case tool.CheckDecision:

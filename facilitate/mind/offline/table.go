@@ -39,7 +39,7 @@ func newTable(b mind.SelfBeat) *table {
 }
 
 func (t *table) choose() room.Choice {
-	for _, row := range []func() (room.Choice, bool){t.carry, t.ask, t.private, t.direct, t.listen, t.followUp, t.volunteer, t.standup, t.affected, t.tension, t.quiet} {
+	for _, row := range []func() (room.Choice, bool){t.carry, t.ask, t.private, t.asked, t.direct, t.due, t.listen, t.vote, t.followUp, t.volunteer, t.standup, t.affected, t.tension, t.quiet} {
 		if c, ok := row(); ok && t.can(c) {
 			return c
 		}
@@ -47,9 +47,10 @@ func (t *table) choose() room.Choice {
 	return room.Choice{Tool: room.None, Rationale: "nothing asks for me"}
 }
 
-// can leaves out what policy, tools or the closed vocabulary do not offer.
+// can leaves out what the closed vocabulary, which tools and policy made, does not
+// offer.
 func (t *table) can(c room.Choice) bool {
-	return c.Tool == room.None || t.b.Policy.Allows(c.Intent) && t.b.Vocabulary.Allows(c) == ""
+	return c.Tool == room.None || t.b.Vocabulary.Allows(c) == ""
 }
 
 func (t *table) post(intent, focus, why string) (room.Choice, bool) {
@@ -110,6 +111,60 @@ func (t *table) private() (room.Choice, bool) {
 		return t.caucus(p.ID, tool.Receipt, "heard")
 	}
 	return no()
+}
+
+// asked does what somebody asked Iris for in public, where there is a tool for it.
+func (t *table) asked() (room.Choice, bool) {
+	for _, l := range t.lines {
+		if !Addressed(l.Text) {
+			continue
+		}
+		for _, w := range []struct {
+			words  []string
+			choice room.Choice
+		}{
+			{[]string{"pin"}, room.Choice{Tool: "pin", Intent: "pin", Focus: t.focus()}},
+			{[]string{"vote", "poll"}, room.Choice{Tool: "open_poll", Intent: "open_poll", Focus: t.callable()}},
+			{[]string{"tomorrow"}, room.Choice{Tool: "schedule", Intent: tool.Tomorrow}},
+			{[]string{"in an hour", "later"}, room.Choice{Tool: "schedule", Intent: tool.Later}},
+			{[]string{"remind us", "in ten minutes"}, room.Choice{Tool: "schedule", Intent: tool.Soon}},
+			{[]string{"host", "operator", "a human"}, room.Choice{Tool: "escalate", Intent: tool.NeedsHost, Focus: t.focus()}},
+		} {
+			c := w.choice
+			if has(l.Text, w.words...) && (c.Tool != "pin" && c.Tool != "open_poll" || c.Focus != "") && t.can(c) {
+				c.Rationale = "I was asked to in public"
+				return c, true
+			}
+		}
+	}
+	return no()
+}
+
+// callable is the newest item whose vote may be opened, or "".
+func (t *table) callable() string {
+	for i := len(t.s.Items) - 1; i >= 0; i-- {
+		if it := t.s.Items[i]; t.s.Callable(it) {
+			return it.ID
+		}
+	}
+	return ""
+}
+
+// vote opens the vote when a teller hears that it is time.
+func (t *table) vote() (room.Choice, bool) {
+	if it := t.callable(); it != "" && t.b.Policy.Stance == policy.Teller && slices.ContainsFunc(t.lines, func(l room.Message) bool { return has(l.Text, "vote", "ballot") }) {
+		return room.Choice{Tool: "open_poll", Intent: "open_poll", Focus: it, Rationale: "the options are there"}, true
+	}
+	return no()
+}
+
+// due says where things stand when the moment came that Iris had planned.
+func (t *table) due() (room.Choice, bool) {
+	in := open.Open(t.s.Inner())
+	if in.Ticks == in.TickTo || len(t.lines) > 0 || tool.After(in.Tick) == 0 || t.focus() == "" {
+		return no()
+	}
+	return t.post(tool.Recap, t.focus(), "I had planned to look again")
 }
 
 func (t *table) direct() (room.Choice, bool) {
