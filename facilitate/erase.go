@@ -8,7 +8,6 @@ import (
 
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/internal/open"
-	"github.com/iris-operator/iris/facilitate/journal"
 	"github.com/iris-operator/iris/facilitate/principal"
 	"github.com/iris-operator/iris/facilitate/room"
 )
@@ -25,6 +24,8 @@ func (a *Agent) Erase(ctx context.Context, id principal.ID) error { return a.era
 func (a *Agent) erase(ctx context.Context, id principal.ID) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
+	a.keep.Lock()
+	defer a.keep.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.state.People.Has(id) {
@@ -46,11 +47,8 @@ func (a *Agent) erase(ctx context.Context, id principal.ID) error {
 			a.cfg.Participants[i].Read = ""
 		}
 	}
-	if a.state, err = a.cfg.start(); err != nil {
-		return err
-	}
-	a.codec, a.tail, a.outbox, a.last = journal.NewCodec(a.cfg.Store, a.cfg.ID), journal.Tail{}, nil, nil
-	a.hub.reset(a.state)
+	a.last = nil
+	a.hub.reset()
 	if err := a.replay(ctx); err != nil {
 		a.broken = err
 		return err

@@ -85,6 +85,7 @@ type Config struct {
 	Tokens       int           // budget of one prompt; 12,000
 	BeatTimeout  time.Duration // of one answer; 2 min
 	MaxTokens    int           // of the whole room, prompts and answers; 0 is no bound
+	Checkpoint   int           // entries between two checkpoints, so at most about that many are replayed by New; 2,048
 	BargeIn      bool          // drop a post when a newer public line came meanwhile
 	// Compat runs one reflection that sees everything and writes everything,
 	// as the first design did. It leaks by construction and exists to show
@@ -115,8 +116,12 @@ type Agent struct {
 	// schemas of the surface, which does not change.
 	schemas struct{ room, person json.RawMessage }
 
-	// turn is held for the length of a turn. Lock order: turn, then mu.
+	// turn is held for the length of a turn. Lock order: turn, then keep, then mu.
 	turn sync.Mutex
+
+	// keep is held while a checkpoint is made, so that none is kept of a state
+	// that was erased meanwhile.
+	keep sync.Mutex
 
 	// mu guards the fields below. It is held while the store appends, so that
 	// journal and state have one order, and never while a mind, a tool or a
@@ -133,11 +138,14 @@ type Agent struct {
 	last   *Last
 	choice *room.Choice
 	undone *room.Choice // chosen before a crash and not acted on
+	kept   uint64       // entry of the last checkpoint
+	erased bool         // entries behind the state were erased
 	broken error
 	closed bool
 }
 
-// New opens a room: it locks it in the store, replays its journal and is ready
+// New opens a room: it locks it in the store, reads its last checkpoint, replays
+// what the journal has behind it and is ready
 // for the next event. Effects that were not confirmed before are delivered
 // with the next turn. Close releases the lock.
 func New(ctx context.Context, cfg Config) (*Agent, error) {
@@ -161,7 +169,7 @@ func New(ctx context.Context, cfg Config) (*Agent, error) {
 	}
 	a := &Agent{
 		cfg: cfg, tools: tools, codec: journal.NewCodec(cfg.Store, cfg.ID), unlock: unlock, hub: newHub(start),
-		state: start, mind: cfg.Mind, policy: cfg.Policy,
+		mind: cfg.Mind, policy: cfg.Policy,
 	}
 	a.schemas.room, a.schemas.person = beat.RoomSchema(cfg.Surface), beat.PersonSchema(cfg.Surface)
 	if a.mind == nil && cfg.Model != nil {
@@ -204,6 +212,9 @@ func (c *Config) defaults() error {
 	}
 	if c.MaxSteps == 0 {
 		c.MaxSteps = 6
+	}
+	if c.Checkpoint <= 0 {
+		c.Checkpoint = 2048
 	}
 	if c.BeatTimeout == 0 {
 		c.BeatTimeout = 2 * time.Minute
@@ -257,6 +268,7 @@ func (a *Agent) ask(m flow.Model) mind.Mind {
 func (a *Agent) Close() error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
+	a.checkpoint(context.Background(), min(a.cfg.Checkpoint, 64))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {

@@ -106,12 +106,46 @@ func (a *Agent) addLocked(ctx context.Context, ds ...draft) ([]room.Entry, error
 	return entries, nil
 }
 
-// replay builds the state from the store.
+// replay builds the state from the store: from its checkpoint and what came
+// after, or where that does not fit, from the whole journal.
 func (a *Agent) replay(ctx context.Context) error {
-	erased := false
-	for r, err := range a.cfg.Store.Load(ctx, a.cfg.ID, 0) {
+	if a.restore(ctx) {
+		err := a.follow(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		a.cfg.Logger.WarnContext(ctx, "the checkpoint of the room does not fit its journal, which is replayed", "room", a.cfg.ID)
+	}
+	if err := a.blank(); err != nil {
+		return err
+	}
+	return a.follow(ctx)
+}
+
+// blank forgets all that came from the store.
+func (a *Agent) blank() (err error) {
+	a.codec, a.tail, a.outbox, a.undone = journal.NewCodec(a.cfg.Store, a.cfg.ID), journal.Tail{}, nil, nil
+	a.events, a.turned, a.kept, a.erased = 0, 0, 0, false
+	a.state, err = a.cfg.start()
+	a.hub.restore(a.state, nil)
+	return err
+}
+
+// follow applies the records behind the tail. The record at the tail itself is
+// looked at first: it must be the one that a checkpoint was made behind.
+func (a *Agent) follow(ctx context.Context) error {
+	behind := a.tail
+	check := behind.Seq > 0
+	for r, err := range a.cfg.Store.Load(ctx, a.cfg.ID, behind.Seq-min(behind.Seq, 1)) {
 		if err != nil {
 			return fmt.Errorf("load room %s: %w", a.cfg.ID, err)
+		}
+		if check {
+			if r.Seq != behind.Seq || r.Hash != behind.Hash {
+				return fmt.Errorf("load room %s: record %d: %w", a.cfg.ID, r.Seq, journal.ErrCheckpoint)
+			}
+			check = false
+			continue
 		}
 		e, ok, tail, err := a.codec.Decode(ctx, a.tail, r)
 		if err != nil {
@@ -119,12 +153,12 @@ func (a *Agent) replay(ctx context.Context) error {
 		}
 		a.tail = tail
 		if !ok {
-			a.state, erased = a.state.Skip(r.Seq, r.Kind), true
+			a.state, a.erased = a.state.Skip(r.Seq, r.Kind), true
 			continue
 		}
 		next, _, err := a.state.Apply(e)
 		if err != nil {
-			if !erased {
+			if !a.erased {
 				return fmt.Errorf("load room %s: entry %d: %w", a.cfg.ID, r.Seq, err)
 			}
 			// An entry that leaned on an erased one has nothing to apply to.
@@ -147,6 +181,9 @@ func (a *Agent) replay(ctx context.Context) error {
 		case b.Tool != "" || e.Kind == room.KFailed: // the act, or that it failed
 			a.undone = nil
 		}
+	}
+	if check {
+		return fmt.Errorf("load room %s: no record %d: %w", a.cfg.ID, behind.Seq, journal.ErrCheckpoint)
 	}
 	return nil
 }

@@ -133,11 +133,32 @@ func (h *hub) put(n Notice) {
 	h.more = make(chan struct{})
 }
 
-// reset forgets everything and ends the subscriptions.
-func (h *hub) reset(s room.State) {
+// restore begins with the streams of s, which had so many notices before. What
+// they were is in the journal.
+func (h *hub) restore(s room.State, before map[string]uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streams = newHub(s).streams
+	for name, n := range before {
+		h.streams[name] = &stream{n: n}
+	}
+}
+
+// counts returns how many notices each stream had.
+func (h *hub) counts() map[string]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]uint64{}
+	for name, st := range h.streams {
+		out[name] = st.n
+	}
+	return out
+}
+
+// reset ends the subscriptions: what they read is to be numbered again.
+func (h *hub) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.epoch++
 	close(h.more)
 	h.more = make(chan struct{})

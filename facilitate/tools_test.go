@@ -286,4 +286,3 @@ func TestAChoiceNeedsItsItem(t *testing.T) {
 		t.Errorf("%s", kinds(acts))
 	}
 }
-

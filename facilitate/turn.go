@@ -72,6 +72,7 @@ func (a *Agent) React(ctx context.Context) ([]Act, error) {
 	a.mu.Lock()
 	a.turned = max(a.turned, seen)
 	a.mu.Unlock()
+	a.checkpoint(ctx, a.cfg.Checkpoint)
 	return acts, nil
 }
 

@@ -33,7 +33,7 @@ type Leak struct {
 }
 
 // Sinks are the places a canary must not reach, by who reads them.
-var Sinks = []string{"room context", "board", "room notices", "room export", "room deliveries", "room prompts", "room journal", "person context", "person notices", "person export", "person deliveries", "person prompts", "private line"}
+var Sinks = []string{"room context", "board", "room notices", "room export", "room deliveries", "room prompts", "room journal", "host deliveries", "person context", "person notices", "person export", "person deliveries", "person prompts", "private line"}
 
 // CanaryOptions configures [Canaries].
 type CanaryOptions struct {
@@ -52,6 +52,7 @@ type taps struct {
 	room   []string
 	person map[facilitate.ID][]string
 	out    []string
+	told   []string
 	sent   map[facilitate.ID][]string
 }
 
@@ -62,6 +63,11 @@ func (p *taps) Room(_ context.Context, e facilitate.RoomEffect) error {
 
 func (p *taps) Person(_ context.Context, e facilitate.PersonEffect) error {
 	p.sent[e.To] = append(p.sent[e.To], e.ID+" "+e.Text+e.Release)
+	return nil
+}
+
+func (p *taps) Host(_ context.Context, e facilitate.HostEffect) error {
+	p.told = append(p.told, e.ID+" "+e.Text+e.Intent+e.Item)
 	return nil
 }
 
@@ -76,8 +82,8 @@ func Canaries(ctx context.Context, o CanaryOptions) (leaks []Leak, seen uint64, 
 	cfg := facilitate.Config{
 		Topic: "topic", Participants: Participants(4, func(id facilitate.ID) string { return "knows " + canary(id, 1) }),
 		Surface: o.Surface, Mind: &watched{adv, tap}, Store: store, Secret: []byte("fences"), MaxSteps: 4, Compat: o.Compat,
-		Tools:  []any{tool.Post(), tool.Caucus(), tool.React(), tool.Nudge()},
-		Guards: tool.Guards{MinGap: -1, MaxPostsPerHour: -1},
+		Tools:  tool.All(),
+		Guards: tool.Guards{MinGap: -1, MaxPostsPerHour: -1, TellAfter: -1},
 	}
 	if !o.Compat {
 		cfg.Port = tap
@@ -101,6 +107,7 @@ func Canaries(ctx context.Context, o CanaryOptions) (leaks []Leak, seen uint64, 
 	sinks["room journal"] = b.String()
 	js, _ := json.Marshal(a.Canvas())
 	sinks["board"], sinks["room deliveries"], sinks["room prompts"] = string(js), strings.Join(tap.out, "\n"), strings.Join(tap.room, "\n")
+	sinks["host deliveries"] = strings.Join(tap.told, "\n")
 	watch := func(who string, w facilitate.Audience) {
 		sinks[who+" context"], _ = a.Context(w)
 		exp, _ := a.Export(w)

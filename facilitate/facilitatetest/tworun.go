@@ -19,6 +19,7 @@ import (
 	"github.com/iris-operator/iris/facilitate/release"
 	"github.com/iris-operator/iris/facilitate/room"
 	"github.com/iris-operator/iris/facilitate/surface"
+	"github.com/iris-operator/iris/facilitate/tool"
 )
 
 // A probe is a mind whose choices follow from the seed alone, so that they are
@@ -86,11 +87,14 @@ func (p *probe) Self(_ context.Context, b mind.SelfBeat) (flow.Text[flow.Self], 
 		}
 		return of[k%len(of)]
 	}
-	c := room.Choice{Tool: pick([]string{"none", "post", "caucus", "caucus"}), Rationale: print(open.Open(b.Prompt.Text().Sealed()).Text)}
+	c := room.Choice{Tool: pick([]string{"none", "post", "caucus", "caucus", "post", "caucus", "pin", "open_poll", "schedule", "escalate"}), Rationale: print(open.Open(b.Prompt.Text().Sealed()).Text)}
 	c.Target, c.Focus = principal.ID(pick(b.Vocabulary.People)), pick([]string{"alpha", ""})
 	c.Intent = pick([]string{"discover_specific", "ask_consent", "reflect_back"})
-	if c.Tool == "post" {
-		c.Intent, c.Target = pick([]string{"recap", "open_question", "answer_direct"}), ""
+	own := map[string][]string{
+		"post": {"recap", "open_question", "answer_direct"}, "pin": {"pin"}, "open_poll": {"open_poll"}, "schedule": {"soon", "later"}, "escalate": {"stuck"},
+	}[c.Tool]
+	if own != nil {
+		c.Intent, c.Target = pick(own), ""
 		if b.State.Item(c.Focus) == nil || b.State.Item(c.Focus).Hidden {
 			c.Focus = ""
 		}
@@ -165,7 +169,7 @@ func play(ctx context.Context, h History, k int, seed uint64, s *surface.Surface
 	m := newProbe(seed)
 	cfg := facilitate.Config{
 		Topic: "topic", Participants: Participants(len(People), func(id facilitate.ID) string { return h.Reads[k][id] }),
-		Surface: s, Mind: m, Secret: []byte("fences"), MaxSteps: 2, Clock: func() time.Time { return time.UnixMilli(1_000_000) },
+		Surface: s, Mind: m, Secret: []byte("fences"), MaxSteps: 2, Tools: tool.All(), Clock: func() time.Time { return time.UnixMilli(1_000_000) },
 	}
 	if spoil != nil {
 		spoil(&cfg)
@@ -177,8 +181,11 @@ func play(ctx context.Context, h History, k int, seed uint64, s *surface.Surface
 	defer a.Close()
 	roomAt, personAt := uint64(0), uint64(0)
 	for _, ev := range h.Events[k] {
-		_, evErr := a.Run(ctx, ev) // an event that does not apply is refused in both runs
+		acts, evErr := a.Run(ctx, ev) // an event that does not apply is refused in both runs
 		saw := map[string]string{"refused": fmt.Sprint(evErr != nil)}
+		for _, act := range acts {
+			saw["host told"] += open.Open(act.Host.Sealed()).Text + "\n"
+		}
 		for name, w := range map[string]facilitate.Audience{"room": facilitate.ForRoom(), "person": facilitate.ForPerson(h.Fixed)} {
 			if saw[name+" context"], err = a.Context(w); err != nil {
 				return nil, err

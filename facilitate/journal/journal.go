@@ -78,6 +78,9 @@ func (r Record) Compartment() string {
 //     room and owner; the owner of what is Iris's own is empty;
 //   - let Erase replace the named records by their tombstones and destroy the
 //     owner's key, so that neither is found in the store afterwards;
+//   - keep the last checkpoint of a room, whole or not at all; hand none out
+//     rather than half a one; and drop it in Erase before anything else, since
+//     its content is not told apart;
 //   - give Lock to one holder per room at a time, with ErrLocked to others;
 //   - be safe for concurrent use.
 type Store interface {
@@ -85,6 +88,8 @@ type Store interface {
 	Load(ctx context.Context, room string, from uint64) iter.Seq2[Record, error]
 	Key(ctx context.Context, room string, owner principal.ID) ([]byte, error)
 	Erase(ctx context.Context, room string, owner principal.ID, seqs []uint64) error
+	SaveCheckpoint(ctx context.Context, room string, c Checkpoint) error
+	Checkpoint(ctx context.Context, room string) (c Checkpoint, ok bool, err error)
 	Lock(ctx context.Context, room string) (unlock func(), err error)
 }
 

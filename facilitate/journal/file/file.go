@@ -1,6 +1,6 @@
 // Package file keeps journals in files: one folder per room, in it one
-// append-only file per compartment (room.jsonl, self.jsonl, p-<id>.jsonl) and a
-// keys folder, everything 0600 and 0700. Whoever can read the keys folder can
+// append-only file per compartment (room.jsonl, self.jsonl, p-<id>.jsonl), the
+// last checkpoint and a keys folder, everything 0600 and 0700. Whoever can read the keys folder can
 // read the room; put it on another disk if that is not meant.
 package file
 
@@ -82,6 +82,11 @@ func (s *Store) room(id string) (*kept, string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "keys"), 0o700); err != nil {
 		return nil, "", fmt.Errorf("room %s: %w", id, err)
 	}
+	if last, ok := s.end(dir); ok {
+		k := &kept{last: last}
+		s.rooms[id] = k
+		return k, dir, nil
+	}
 	recs, whole, err := read(dir)
 	if err != nil {
 		return nil, "", err
@@ -110,19 +115,11 @@ func read(dir string) (recs []journal.Record, whole bool, err error) {
 		if err != nil {
 			return nil, false, fmt.Errorf("read journal: %w", err)
 		}
-		for len(data) > 0 {
-			line, rest, complete := bytes.Cut(data, []byte("\n"))
-			var r journal.Record
-			if !complete || json.Unmarshal(line, &r) != nil {
-				if len(rest) > 0 {
-					return nil, false, fmt.Errorf("%s is corrupt in the middle: %w", filepath.Base(name), journal.ErrChain)
-				}
-				whole = false
-				break
-			}
-			all = append(all, r)
-			data = rest
+		recs, complete, err := lines(name, data, 0)
+		if err != nil {
+			return nil, false, err
 		}
+		all, whole = append(all, recs...), whole && complete
 	}
 	slices.SortFunc(all, func(a, b journal.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	for i, r := range all {
@@ -188,14 +185,14 @@ func (s *Store) Load(_ context.Context, room string, from uint64) iter.Seq2[jour
 		_, dir, err := s.room(room)
 		var recs []journal.Record
 		if err == nil {
-			recs, _, err = read(dir)
+			recs, _, err = since(dir, from)
 		}
 		s.mu.Unlock()
 		if err != nil {
 			yield(journal.Record{}, err)
 			return
 		}
-		for _, r := range recs[min(from, uint64(len(recs))):] {
+		for _, r := range recs {
 			if !yield(r, nil) {
 				return
 			}
@@ -245,6 +242,12 @@ func (s *Store) Erase(_ context.Context, room string, owner principal.ID, seqs [
 	defer s.mu.Unlock()
 	_, dir, err := s.room(room)
 	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, checkpointName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("drop the checkpoint: %w", err)
+	}
+	if err := s.syncDir(dir); err != nil {
 		return err
 	}
 	recs, _, err := read(dir)

@@ -172,6 +172,47 @@ func Run(t *testing.T, fresh func(t *testing.T) journal.Store, dump func(t *test
 			t.Errorf("appending after: %v", got)
 		}
 	})
+	t.Run("the last checkpoint is kept, and none after an erasure", func(t *testing.T) {
+		s := fresh(t)
+		if _, ok, err := s.Checkpoint(ctx, "r1"); ok || err != nil {
+			t.Errorf("of an empty room: %v %v", ok, err)
+		}
+		recs := Write(t, s, "r1", "a", "b", "c", "d")
+		for _, r := range recs[1:3] {
+			c, err := journal.NewCodec(s, "r1").Checkpoint(ctx, journal.Tail{Seq: r.Seq, Hash: r.Hash}, "about", room.Saved{
+				Public: []byte("PUBLIC-CANARY"), Inner: open.Seal([]byte("INNER-CANARY")), Files: map[principal.ID]open.Box[[]byte]{"ana": open.Seal([]byte("SEALED-CANARY"))},
+			}, open.Seal([]byte("AGENT-CANARY")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.SaveCheckpoint(ctx, "r1", c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if bytes.Contains(dump(t, s, "r1"), []byte("CANARY")) {
+			t.Error("a checkpoint is at rest in clear")
+		}
+		c, ok, err := s.Checkpoint(ctx, "r1")
+		if err != nil || !ok || c.Seq != 3 || c.Hash != recs[2].Hash {
+			t.Fatalf("%+v %v %v", c, ok, err)
+		}
+		v, agent, err := journal.NewCodec(s, "r1").Restore(ctx, "about", c)
+		if err != nil || string(v.Public) != "PUBLIC-CANARY" || string(open.Open(v.Inner)) != "INNER-CANARY" || string(open.Open(v.Files["ana"])) != "SEALED-CANARY" || string(open.Open(agent)) != "AGENT-CANARY" {
+			t.Errorf("%s %v", v.Public, err)
+		}
+		if _, _, err := journal.NewCodec(s, "r1").Restore(ctx, "something else", c); !errors.Is(err, journal.ErrCheckpoint) {
+			t.Errorf("about something else: %v", err)
+		}
+		if _, _, err := journal.NewCodec(s, "r2").Restore(ctx, "about", c); !errors.Is(err, journal.ErrCheckpoint) {
+			t.Errorf("in another room: %v", err)
+		}
+		if err := s.Erase(ctx, "r1", "ana", []uint64{2}); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := s.Checkpoint(ctx, "r1"); ok || err != nil {
+			t.Errorf("after an erasure: %v %v", ok, err)
+		}
+	})
 	t.Run("one holder per room", func(t *testing.T) {
 		s := fresh(t)
 		unlock, err := s.Lock(ctx, "r1")

@@ -24,6 +24,7 @@ type Store struct {
 type kept struct {
 	recs   []journal.Record
 	keys   map[principal.ID][]byte
+	check  *journal.Checkpoint
 	locked bool
 }
 
@@ -90,6 +91,7 @@ func (s *Store) Erase(_ context.Context, room string, owner principal.ID, seqs [
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.room(room)
+	k.check = nil
 	k.recs = slices.Clone(k.recs)
 	for _, seq := range seqs {
 		if seq > 0 && seq <= uint64(len(k.recs)) {
@@ -99,6 +101,24 @@ func (s *Store) Erase(_ context.Context, room string, owner principal.ID, seqs [
 	clear(k.keys[owner])
 	delete(k.keys, owner)
 	return nil
+}
+
+// SaveCheckpoint implements [journal.Store].
+func (s *Store) SaveCheckpoint(_ context.Context, room string, c journal.Checkpoint) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room(room).check = &c
+	return nil
+}
+
+// Checkpoint implements [journal.Store].
+func (s *Store) Checkpoint(_ context.Context, room string) (journal.Checkpoint, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.room(room).check; c != nil {
+		return *c, true, nil
+	}
+	return journal.Checkpoint{}, false, nil
 }
 
 // Lock implements [journal.Store].

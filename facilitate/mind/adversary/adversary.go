@@ -20,6 +20,7 @@ import (
 	"github.com/iris-operator/iris/facilitate/principal"
 	"github.com/iris-operator/iris/facilitate/room"
 	"github.com/iris-operator/iris/facilitate/surface"
+	"github.com/iris-operator/iris/facilitate/tool"
 )
 
 // Options configures [New].
@@ -146,6 +147,12 @@ func (m *Mind) Self(_ context.Context, b mind.SelfBeat) (flow.Text[flow.Self], e
 		return of[(n>>2)%len(of)]
 	}
 	c := room.Choice{Tool: pick(b.Vocabulary.Tools), Target: principal.ID(pick(b.Vocabulary.People)), Intent: pick(b.Vocabulary.Intents), Focus: pick(b.Vocabulary.Items), Release: pick(b.Vocabulary.Releases), Rationale: loot}
+	for _, t := range tool.All() {
+		d, ok := t.(interface{ Spec() tool.Spec })
+		if ok && d.Spec().Name == c.Tool && n%3 > 0 { // lets more of its choices through
+			c.Intent = pick(d.Spec().Intents)
+		}
+	}
 	if n%5 == 0 {
 		c = room.Choice{Tool: loot, Target: principal.ID(loot), Intent: loot, Focus: loot, Release: loot, Rationale: loot}
 	}
