@@ -2,6 +2,7 @@ package facilitate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -80,6 +81,22 @@ func Outcomes(set *tool.Set, v beat.Vocabulary) int {
 	return max(n, 1)
 }
 
+// A choiceSchema is the schema of a choice within v.
+type choiceSchema struct {
+	v    beat.Vocabulary
+	json json.RawMessage
+}
+
+// schema returns the schema of a choice within v.
+func (a *Agent) schema(v beat.Vocabulary) json.RawMessage {
+	if c := a.choices.Load(); c != nil && c.v.Equal(v) {
+		return c.json
+	}
+	c := &choiceSchema{v, beat.SelfSchema(v)}
+	a.choices.Store(c)
+	return c.json
+}
+
 // decide asks for the choice, checks it against the closed vocabulary and the
 // guards, and journals it. What does not pass becomes a hold.
 func (s *session) decide(ctx context.Context) (room.Choice, error) {
@@ -88,7 +105,7 @@ func (s *session) decide(ctx context.Context) (room.Choice, error) {
 	v := s.vocabulary(&st)
 	pol := s.policy()
 	d := room.SelfDelta{Choice: room.Choice{Tool: room.None}}
-	p, err := flow.Ask(beat.System(pol.Text, beat.SelfBeat), beat.SelfSchema(v), view.Self(&st, s.view()))
+	p, err := flow.Ask(beat.System(pol.Text, beat.SelfBeat), s.schema(v), view.Self(&st, s.view()))
 	if err != nil {
 		return d.Choice, err
 	}

@@ -38,6 +38,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/iris-operator/iris/facilitate/beat"
@@ -115,6 +116,8 @@ type Agent struct {
 	hub    *hub
 	// schemas of the surface, which does not change.
 	schemas struct{ room, person json.RawMessage }
+	// choices is the schema of the last vocabulary, which seldom changes.
+	choices atomic.Pointer[choiceSchema]
 
 	// turn is held for the length of a turn. Lock order: turn, then keep, then mu.
 	turn sync.Mutex

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -285,60 +284,4 @@ func TestCostDoesNotGrow(t *testing.T) {
 			t.Errorf("a context of %d bytes", len(c))
 		}
 	}
-}
-
-// BenchmarkTurn measures one turn of the offline mind; 64 rooms in parallel.
-func BenchmarkTurn(b *testing.B) {
-	b.Run("one room", func(b *testing.B) {
-		a, err := facilitate.New(b.Context(), facilitate.Config{Participants: people("ana", "ben", "cy", "di", "eve")})
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer a.Close()
-		var took []time.Duration
-		cpu := processor()
-		for i := 0; b.Loop(); i++ {
-			begin := time.Now()
-			if _, err := a.Run(b.Context(), facilitate.Message("ana", fmt.Sprint("line ", i))); err != nil {
-				b.Fatal(err)
-			}
-			took = append(took, time.Since(begin))
-		}
-		b.ReportMetric(float64((processor()-cpu).Microseconds())/float64(b.N), "cpu-µs/turn")
-		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-	})
-	b.Run("64 rooms", func(b *testing.B) {
-		rooms := make(chan *facilitate.Agent, 64)
-		for i := range 64 {
-			a, err := facilitate.New(b.Context(), facilitate.Config{ID: fmt.Sprint("r", i), Participants: people("ana", "ben", "cy", "di", "eve")})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer a.Close()
-			rooms <- a
-		}
-		cpu := processor()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				a := <-rooms
-				if _, err := a.Run(b.Context(), facilitate.Message("ana", "a line among others")); err != nil {
-					b.Error(err)
-				}
-				rooms <- a
-			}
-		})
-		b.ReportMetric(float64((processor()-cpu).Microseconds())/float64(b.N), "cpu-µs/turn")
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
-	})
-}
-
-// processor is the time this process has had a processor for, which a busy
-// machine does not change much.
-func processor() time.Duration {
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

@@ -75,10 +75,11 @@ type Notice struct {
 // from the journal again.
 const ring = 512
 
-// A stream is the notices of one audience.
+// A stream is the notices of one audience. Those in last are shared with other
+// streams, and numbered by their place.
 type stream struct {
 	n      uint64 // ever
-	last   []Notice
+	last   []*Notice
 	asides []Notice
 }
 
@@ -122,11 +123,12 @@ func (h *hub) put(n Notice) {
 	for name, st := range h.streams {
 		if n.Level == flow.RankRoom || name == "self" || n.Level == flow.RankPerson && name == "p-"+string(n.Principal) {
 			st.n++
-			n.Seq = st.n
 			if len(st.last) >= 2*ring {
-				st.last = slices.Clone(st.last[ring:])
+				kept := copy(st.last, st.last[ring:])
+				clear(st.last[kept:])
+				st.last = st.last[:kept]
 			}
-			st.last = append(st.last, n)
+			st.last = append(st.last, &n)
 		}
 	}
 	close(h.more)
@@ -186,8 +188,9 @@ func (h *hub) since(name string, seq uint64) (out []Notice, lost bool, more <-ch
 	if seq < first {
 		return nil, true, h.more, h.epoch, h.ended
 	}
-	if seq < st.n {
-		out = slices.Clone(st.last[seq-first:])
+	for i, n := range st.last[min(seq, st.n)-first:] {
+		out = append(out, *n)
+		out[i].Seq = seq + uint64(i) + 1
 	}
 	return out, false, h.more, h.epoch, h.ended
 }

@@ -112,6 +112,11 @@ type Vocabulary struct {
 	Releases []string // granted and ready, as owner/id
 }
 
+// Equal reports whether v and w say the same, in the same order.
+func (v Vocabulary) Equal(w Vocabulary) bool {
+	return slices.Equal(v.Tools, w.Tools) && slices.Equal(v.People, w.People) && slices.Equal(v.Intents, w.Intents) && slices.Equal(v.Items, w.Items) && slices.Equal(v.Releases, w.Releases)
+}
+
 // Allows reports what of c is outside of v, or "".
 func (v Vocabulary) Allows(c room.Choice) string {
 	for _, f := range []struct {

@@ -85,7 +85,7 @@ func (s State) Save() (Saved, error) {
 	pub := savedPublic{
 		Seq: s.Seq, Turn: s.Turn, People: s.People.All(), Lines: s.Log.n, Spoken: s.Spoken, Items: s.Items,
 		Summary: s.Summary, SummaryTo: s.SummaryTo, Reactions: s.Reactions, Board: s.board,
-		Old: saveLines(s.Log.old), Cur: saveLines(s.Log.cur),
+		Old: saveLines(s.Log.old), Cur: saveLines(s.Log.now()),
 	}
 	for _, x := range s.Statements {
 		pub.Statements = append(pub.Statements, savedStatement{x, x.entry})
@@ -159,7 +159,15 @@ func Restore(start State, v Saved) (State, error) {
 	s := start
 	s.Seq, s.Turn, s.People, s.Spoken, s.Items = pub.Seq, pub.Turn, people, pub.Spoken, pub.Items
 	s.Summary, s.SummaryTo, s.Reactions, s.board = pub.Summary, pub.SummaryTo, pub.Reactions, pub.Board
-	s.Log = Log{n: pub.Lines, old: loadLines(pub.Old), cur: loadLines(pub.Cur)}
+	s.Log = Log{n: pub.Lines, old: loadLines(pub.Old), cur: len(pub.Cur)}
+	if len(pub.Cur) > block {
+		return State{}, fmt.Errorf("restore the state: %d lines in one block", len(pub.Cur))
+	}
+	if len(pub.Cur) > 0 {
+		s.Log.gen = &generation{}
+		copy(s.Log.gen.lines[:], loadLines(pub.Cur))
+		s.Log.gen.used.Store(int64(len(pub.Cur)))
+	}
 	s.Statements = nil
 	for _, x := range pub.Statements {
 		x.Statement.entry = x.Entry
@@ -224,4 +232,3 @@ func (f savedFile) load(id principal.ID) File {
 	}
 	return out
 }
-

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -131,7 +132,7 @@ func (w *writer) section(name string) { w.add("\n## " + name) }
 // byte inside, so it differs per call and nobody inside can know it.
 func (w *writer) fence(secret []byte) string {
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(w.b.String()))
+	io.WriteString(mac, w.b.String())
 	mark := hex.EncodeToString(mac.Sum(nil))[:20]
 	return openMark + mark + ">\n" + w.b.String() + closeMark + mark + ">\n"
 }
@@ -293,19 +294,61 @@ const shownLines = 200
 
 func (w *writer) transcript(p *room.Public) {
 	w.section("Transcript")
-	recent := p.Log.Recent(shownLines)
-	lines := make([]string, 0, len(recent))
-	for _, m := range recent {
+	type shown struct {
+		m    *room.Message
+		text string
+	}
+	var lines [shownLines]shown
+	n, seen, alive, used := 0, 0, 0, 0
+	for m := range p.Log.Backward() {
+		if seen++; seen > shownLines {
+			break
+		}
 		if m.Deleted {
 			continue
 		}
-		edited := ""
-		if m.Edited {
-			edited = " (edited)"
+		alive++
+		text := short(m.Text, maxShown)
+		size := digits(m.Seq) + 1 + len(m.Author) + len(edited(m)) + 2 + len(text) + 1
+		if used+size > w.left {
+			break
 		}
-		lines = append(lines, strconv.FormatUint(m.Seq, 10)+" "+string(m.Author)+edited+": "+short(m.Text, maxShown))
+		used += size
+		lines[n] = shown{m, text}
+		n++
 	}
-	w.tail(lines, w.left)
+	if alive == 0 {
+		w.add("(none)")
+		return
+	}
+	w.b.Grow(used + 64)
+	w.left -= used
+	var number [20]byte
+	for i := n - 1; i >= 0; i-- {
+		l := lines[i]
+		w.b.Write(strconv.AppendUint(number[:0], l.m.Seq, 10))
+		w.b.WriteByte(' ')
+		w.b.WriteString(string(l.m.Author))
+		w.b.WriteString(edited(l.m))
+		w.b.WriteString(": ")
+		w.b.WriteString(l.text)
+		w.b.WriteByte('\n')
+	}
+}
+
+func edited(m *room.Message) string {
+	if m.Edited {
+		return " (edited)"
+	}
+	return ""
+}
+
+func digits(n uint64) int {
+	d := 1
+	for ; n > 9; n /= 10 {
+		d++
+	}
+	return d
 }
 
 func value(v surface.Value) string {

@@ -64,9 +64,10 @@ func (s *Store) Append(_ context.Context, room string, expected uint64, recs []j
 func (s *Store) Load(_ context.Context, room string, from uint64) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		s.mu.Lock()
-		recs := slices.Clone(s.room(room).recs)
+		recs := s.room(room).recs
+		recs = slices.Clone(recs[min(from, uint64(len(recs))):])
 		s.mu.Unlock()
-		for _, r := range recs[min(from, uint64(len(recs))):] {
+		for _, r := range recs {
 			if !yield(r, nil) {
 				return
 			}
