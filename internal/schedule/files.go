@@ -41,9 +41,11 @@ func cutJSON(name string) (string, bool) {
 }
 
 // list returns the event files of a workspace by their path below it.
-func list(root string) (map[string]stamp, error) {
+func list(root string) (map[string]stamp, error) { return listIn(root, Dirs()) }
+
+func listIn(root string, dirs []string) (map[string]stamp, error) {
 	found := map[string]stamp{}
-	for _, dir := range Dirs() {
+	for _, dir := range dirs {
 		all, err := os.ReadDir(filepath.Join(root, dir))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -107,7 +109,7 @@ func setAside(root, file, reason string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		why := filepath.Join(dir, strings.TrimSuffix(name, ".json")+".reason.txt")
+		why := filepath.Join(root, reasonOf(failedDir+"/"+name))
 		err = durable.Replace(why, []byte(reason+"\n"), durable.Exactly(0o600))
 		if err != nil {
 			return "", err
@@ -115,4 +117,19 @@ func setAside(root, file, reason string) (string, error) {
 		return failedDir + "/" + name, os.Remove(filepath.Join(root, file))
 	}
 	return "", fmt.Errorf("%s holds too many files called %s", failedDir, base)
+}
+
+// reasonOf is the file that says why a file was set aside.
+func reasonOf(failed string) string { return strings.TrimSuffix(failed, ".json") + ".reason.txt" }
+
+// setAsideFor returns why a file was set aside, "" if it was not.
+func setAsideFor(root, file string) string {
+	if filepath.Dir(file) != failedDir {
+		return ""
+	}
+	reason, _, err := read(root, reasonOf(file))
+	if text := strings.TrimSpace(string(reason)); err == nil && text != "" {
+		return text
+	}
+	return "it was set aside, and the reason is lost"
 }

@@ -75,9 +75,10 @@ func (s *Store) Add(e Event) (Item, error) {
 	}
 }
 
-// List returns every event file, by path.
+// List returns every event file, by path; those that were set aside because they
+// could not run come with the reason as their Problem.
 func (s *Store) List() ([]Item, error) {
-	found, err := list(s.root)
+	found, err := listIn(s.root, append(Dirs(), failedDir))
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +98,11 @@ func (s *Store) item(file string) Item {
 	}
 	if err != nil {
 		it.Problem = err.Error()
+	}
+	if why := setAsideFor(s.root, file); why != "" {
+		it.Problem = why
+	}
+	if it.Problem != "" {
 		return it
 	}
 	if next, err := it.Event.Next(s.now(), 1); err == nil && len(next) > 0 && !it.Event.Paused {
@@ -106,6 +112,7 @@ func (s *Store) item(file string) Item {
 }
 
 // Find returns the event of a name: with or without .json, or with its directory.
+// One that was set aside is meant when no other has the name.
 func (s *Store) Find(name string) (Item, error) {
 	all, err := s.List()
 	if err != nil {
@@ -116,6 +123,9 @@ func (s *Store) Find(name string) (Item, error) {
 		if name == it.Name || name == it.File || name+".json" == it.Name {
 			hits = append(hits, it)
 		}
+	}
+	if live := slices.DeleteFunc(slices.Clone(hits), func(it Item) bool { return path.Dir(it.File) == failedDir }); len(live) > 0 {
+		hits = live
 	}
 	switch len(hits) {
 	case 0:
@@ -132,6 +142,9 @@ func (s *Store) Pause(name string, paused bool) (Item, error) {
 	it, err := s.Find(name)
 	if err != nil {
 		return Item{}, err
+	}
+	if path.Dir(it.File) == failedDir {
+		return Item{}, fmt.Errorf("%s: %w: %s", it.File, ErrBroken, it.Problem)
 	}
 	data, _, err := read(s.root, it.File)
 	if err != nil {
@@ -167,6 +180,12 @@ func (s *Store) Cancel(name string) (Item, error) {
 	}
 	if err := durable.Remove(filepath.Join(s.root, it.File)); err != nil {
 		return Item{}, err
+	}
+	if path.Dir(it.File) == failedDir {
+		err := os.Remove(filepath.Join(s.root, reasonOf(it.File)))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return Item{}, err
+		}
 	}
 	return it, nil
 }

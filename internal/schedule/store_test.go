@@ -132,3 +132,58 @@ func FuzzParseEvent(f *testing.F) {
 		}
 	})
 }
+
+// What was set aside is listed with its reason, loses its name to a living file,
+// cannot be run or paused, and goes with its reason.
+func TestStoreShowsWhatWasSetAside(t *testing.T) {
+	root := t.TempDir()
+	s := NewStore(root)
+	put := func(file, content string) {
+		t.Helper()
+		full := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := `{"type":"periodic","channelId":"C1","text":"hi","schedule":"0 9 * * *","timezone":"UTC"}`
+	for _, name := range []string{"a", "b"} {
+		put("events/"+name+".json", good)
+		if _, err := setAside(root, "events/"+name+".json", "because of "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("events/a.json", good)
+	all, err := s.List()
+	if err != nil || len(all) != 3 {
+		t.Fatalf("List = %v, %v", all, err)
+	}
+	if it, err := s.Find("a.json"); err != nil || it.File != "events/a.json" || it.Problem != "" {
+		t.Errorf("Find = %+v, %v", it, err)
+	}
+	it, err := s.Find("b")
+	if err != nil || it.File != "events/failed/b.json" || it.Problem != "because of b" || it.Event.Text != "hi" || it.Next != nil {
+		t.Errorf("Find = %+v, %v", it, err)
+	}
+	if _, err := s.Run("b"); !errors.Is(err, ErrBroken) {
+		t.Errorf("Run = %v", err)
+	}
+	if _, err := s.Pause("b", false); !errors.Is(err, ErrBroken) {
+		t.Errorf("Pause = %v", err)
+	}
+	if _, err := s.Cancel("b"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(root, "events/failed/b*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := os.Remove(filepath.Join(root, "events/failed/a.reason.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if it, err := s.Find("events/failed/a.json"); err != nil || !strings.Contains(it.Problem, "reason is lost") {
+		t.Errorf("Find = %+v, %v", it, err)
+	}
+}

@@ -134,8 +134,44 @@ func TestPlannedView(t *testing.T) {
 	if _, err := schedule.NewStore(s.dir).Find(tickets.Name); err == nil {
 		t.Error("a cancelled event is still there")
 	}
+	planByForm(t, s, p)
 	p.click(`.card.broken a`)
 	p.read(".bubble", "Watch the tickets with me")
+}
+
+// planByForm plans something in a form: what is wrong is said in it, and nothing is
+// planned then.
+func planByForm(t *testing.T, s *stage, p *tab) {
+	t.Helper()
+	fill := func(field, value string) {
+		t.Helper()
+		eval[bool](p, fmt.Sprintf(`(() => { const e = [...document.querySelectorAll("dialog.make label")].find((l) => l.textContent.startsWith(%s)).querySelector("input, select, textarea");
+			e.value = %s; e.dispatchEvent(new Event(e.tagName === "SELECT" ? "change" : "input", { bubbles: true })); return true; })()`, quote(field), quote(value)))
+	}
+	p.click(".view-start .button")
+	p.see("dialog.make")
+	fill("What Iris", "Look at the certificates")
+	fill("When", "cron")
+	p.until("the field of a cron line", `[...document.querySelectorAll("dialog.make label")].some((l) => l.textContent.startsWith("Cron"))`)
+	fill("Cron", "61 * * * *")
+	p.shot("planned-form-light")
+	p.expect("400 (Bad Request)")
+	p.click("dialog.make .primary")
+	p.read("dialog.make .wrong", "not a schedule")
+	fill("When", "week")
+	p.until("the weekday", `[...document.querySelectorAll("dialog.make label")].some((l) => l.textContent.startsWith("On"))`)
+	fill("She answers", "WEBUI-ops")
+	p.click("dialog.make .primary")
+	p.closed()
+	p.read(".view-said", "Planned")
+	p.read(".card.due", "Look at the certificates")
+	all, err := schedule.NewStore(s.dir).List()
+	must(t, err)
+	for _, it := range all {
+		if e := it.Event; e.Text == "Look at the certificates" && (e.Schedule != "0 9 * * 1" || e.Timezone != "America/New_York" || e.ChannelID != "WEBUI-ops") {
+			t.Errorf("planned as %+v", e)
+		}
+	}
 }
 
 // newest is the name of the event that was made last.

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { card, order } from "./page/js/fleet.js";
-import { inWords, ownClock, place, rows, until } from "./page/js/planned.js";
+import { eventOf, inWords, ownClock, place, rows, soon, until } from "./page/js/planned.js";
 
 const now = Date.parse("2027-03-26T11:00:00Z"); // a Friday
 const zone = "Europe/Berlin";
@@ -110,4 +110,27 @@ test("what is told of an agent", () => {
 test("agents that need somebody come first", () => {
   const all = [["a", health()], ["b", health({ ok: false, error: "x" })], ["c", health({ ok: false, state: "stopped" })], ["d", health({ running: [{ channel: "BRIDGE-x", since: at }] })]];
   assert.equal(order(all.map(([name, h]) => card({ name, health: h }, now))).map((c) => c.name).join(""), "bdac");
+});
+
+test("the form of a plan becomes an event, or a sentence", () => {
+  const form = { text: " look ", how: "day", at: "2027-03-27T09:00", time: "09:05", weekday: "0", cron: " 0  9 * * 1 ", where: "WEBUI-t1" };
+  const of = (more) => eventOf({ ...form, ...more }, zone);
+  assert.deepEqual(of({}), { channelId: "WEBUI-t1", text: "look", type: "periodic", schedule: "5 9 * * *", timezone: zone });
+  assert.equal(of({ how: "weekdays" }).schedule, "5 9 * * 1-5");
+  assert.equal(of({ how: "week" }).schedule, "5 9 * * 0");
+  assert.equal(of({ how: "hour", time: "" }).schedule, "0 * * * *");
+  assert.equal(of({ how: "cron" }).schedule, "0 9 * * 1");
+  assert.equal(eventOf(form).timezone, "UTC");
+  const once = of({ how: "once" });
+  assert.deepEqual([once.type, once.at, once.schedule], ["one-shot", new Date("2027-03-27T09:00").toISOString().replace(".000Z", "Z"), undefined]);
+  for (const bad of [{ text: "  " }, { how: "once", at: "" }, { how: "once", at: "soon" }, { time: "" }, { how: "cron", cron: "0 9 *" }]) {
+    assert.throws(() => of(bad), /^Error: [A-Z].*\.$/);
+  }
+});
+
+test("the first proposal of a time is a full hour, not too soon", () => {
+  for (const at of ["2027-03-26T11:00:00", "2027-03-26T11:29:59", "2027-03-26T11:31:00", "2027-12-31T23:45:00"]) {
+    const proposed = new Date(soon(Date.parse(at))).getTime() - Date.parse(at);
+    assert.ok(proposed >= 30 * 60_000 && proposed <= 90 * 60_000, at);
+  }
 });

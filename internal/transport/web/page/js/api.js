@@ -23,16 +23,19 @@ async function call(path, init) {
   return body;
 }
 
+const send = (path, body) => call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
 export const threads = () => call("/page/threads").then((b) => b.threads ?? []);
 export const history = (thread) => call(`/page/threads/${encodeURIComponent(thread)}/history`);
 export const status = (thread) => call("/page/status" + (thread ? "?thread=" + encodeURIComponent(thread) : ""));
 export const agents = () => call("/agents").then((b) => b.agents ?? []);
 export const schedules = () => call("/schedules");
 
+export const plan = (event) => send("/schedules", event);
+
 // changeSchedule runs, pauses, resumes or cancels what is planned.
 export const changeSchedule = (file, action) =>
-  call("/schedules/" + encodeURIComponent(file), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ action }) });
-const send = (path, body) => call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  send("/schedules/" + encodeURIComponent(file), { action });
 
 export const rooms = () => call("/rooms").then((b) => b.rooms ?? []);
 export const room = (id, as) => call(`/rooms/${encodeURIComponent(id)}` + (as ? "?as=" + encodeURIComponent(as) : ""));

@@ -82,7 +82,7 @@ export function ownClock(e, date, zone) {
   }
 }
 
-const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+export const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const short = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 // inWords says what a cron line means, for the lines that people write; another
@@ -135,3 +135,41 @@ export function place(channel, titles = {}) {
   }
   return { label: channel ? "Slack " + channel : "nowhere" };
 }
+
+// eventOf is the event that the form means: what, when and where. zone is the
+// reader's, in which the times of the form are meant. An error is a sentence for
+// the reader.
+export function eventOf(form, zone) {
+  const event = { channelId: form.where, text: form.text.trim() };
+  if (!event.text) throw new Error("Say what Iris is to do.");
+  if (form.how === "once") {
+    const at = new Date(form.at);
+    if (!form.at || Number.isNaN(at.getTime())) throw new Error("Choose a day and a time.");
+    // In UTC: a date of this browser's clock is a moment, whatever zone the server has.
+    return { ...event, type: "one-shot", at: at.toISOString().replace(/\.\d+Z$/, "Z") };
+  }
+  return { ...event, type: "periodic", schedule: cronOf(form), timezone: zone || "UTC" };
+}
+
+function cronOf(form) {
+  if (form.how === "cron") {
+    const cron = form.cron.trim().replace(/\s+/g, " ");
+    if (cron.split(" ").length !== 5) throw new Error("A cron line has five fields: minute, hour, day, month, weekday.");
+    return cron;
+  }
+  if (form.how === "hour") return "0 * * * *";
+  const time = /^(\d\d):(\d\d)/.exec(form.time);
+  if (!time) throw new Error("Choose a time.");
+  const on = { day: "*", weekdays: "1-5", week: String(form.weekday) }[form.how];
+  return `${+time[2]} ${+time[1]} * * ${on}`;
+}
+
+// soon is the next full hour that is at least half an hour away, as a field of a
+// form shows it.
+export function soon(now) {
+  const d = new Date(now + 1.5 * hour);
+  d.setMinutes(0, 0, 0);
+  const two = (n) => String(n).padStart(2, "0");
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:00`;
+}
+

@@ -54,9 +54,20 @@ export class Views {
     this.client.set({ shown: { ...this.client.state.shown, ...changes } });
   }
 
+  // plan adds an event and returns what was wrong with it, "" for nothing.
+  async plan(event) {
+    const err = await this.client.guard(() => api.plan(event));
+    if (err) return err.message;
+    await this.done(null, "Planned.");
+    return "";
+  }
+
   // change does something about what is planned and says what came of it.
   async change(file, action, said) {
-    const err = await this.client.guard(() => api.changeSchedule(file, action));
+    await this.done(await this.client.guard(() => api.changeSchedule(file, action)), said);
+  }
+
+  async done(err, said) {
     if (this.client.state.view !== "planned") return;
     await this.look();
     if (this.client.state.view !== "planned") return;

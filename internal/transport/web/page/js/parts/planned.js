@@ -3,19 +3,23 @@ import { useState } from "preact/hooks";
 import { go } from "../client.js";
 import { html } from "../html.js";
 import * as kept from "../kept.js";
-import { rows } from "../planned.js";
+import { days, eventOf, rows, soon } from "../planned.js";
 import { useNow } from "./status.js";
-import { Confirm } from "./dialog.js";
+import { Confirm, Dialog } from "./dialog.js";
 import { Icon } from "./icons.js";
 
 export function Planned({ client, state, data }) {
   const [cancel, setCancel] = useState(null);
+  const [making, setMaking] = useState(false);
   const now = useNow(10_000);
   const titles = Object.fromEntries((state.threads ?? []).map((t) => [t.id, t.title]));
   const all = rows(data.schedules ?? [], titles, now);
-  if (!all.length) return html`<${Nothing} />`;
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return html`<p class="view-note">Times are those of your clock${zone ? ` (${zone.replaceAll("_", " ")})` : ""}. Ask Iris in any thread to plan more.</p>
+  const make = making && html`<${Make} client=${client} threads=${state.threads ?? []} zone=${zone} onClose=${() => setMaking(false)} />`;
+  if (!all.length) return html`<${Nothing} onMake=${() => setMaking(true)} />${make}`;
+  return html`<div class="view-start"><p class="view-note">Times are those of your clock${zone ? ` (${zone.replaceAll("_", " ")})` : ""}. Ask Iris in any thread to plan more.</p>
+      <button class="button small" type="button" onClick=${() => setMaking(true)}><${Icon} name="plus" size=${14} />Plan something</button></div>
+    ${make}
     <ul class="cards">${all.map((r) => html`<${Row} key=${r.file} row=${r} client=${client} onCancel=${() => setCancel(r)} />`)}</ul>
     ${cancel && html`<${Confirm} title=${dead(cancel) ? "Delete this?" : "Cancel this?"} yes=${dead(cancel) ? "Delete" : "Cancel it"} no="Keep it" onClose=${() => setCancel(null)}
       onYes=${() => client.views.change(cancel.file, "cancel", dead(cancel) ? "Deleted." : "Cancelled.")}>
@@ -66,9 +70,48 @@ function Text({ text }) {
     ${cut && html`<button class="link" type="button" onClick=${() => setOpen(true)}>Show all</button>`}</p>`;
 }
 
+function Make({ client, threads, zone, onClose }) {
+  const [form, setForm] = useState(() => ({ text: "", how: "once", at: soon(Date.now()), time: "09:00", weekday: 1, cron: "0 9 * * 1-5", where: "" }));
+  const [fresh] = useState(() => "WEBUI-" + kept.newID("t"));
+  const [wrong, setWrong] = useState("");
+  const put = (name) => (e) => {
+    const value = e.target.value;
+    setForm((f) => ({ ...f, [name]: value }));
+  };
+  const submit = async (e) => {
+    e.preventDefault();
+    try {
+      const trouble = await client.views.plan(eventOf({ ...form, where: form.where || fresh }, zone));
+      setWrong(trouble);
+      if (!trouble) onClose();
+    } catch (err) {
+      setWrong(err.message);
+    }
+  };
+  const choice = (name, label, of) => html`<label>${label}<select value=${form[name]} onChange=${put(name)}>
+    ${of.map(([v, text]) => html`<option key=${v} value=${v}>${text}</option>`)}</select></label>`;
+  const places = threads.map((t) => [t.id.startsWith("SESSION-") ? t.id : "WEBUI-" + t.id, t.title || "a thread"]);
+  const hows = [["once", "Once"], ["hour", "Every hour"], ["day", "Every day"], ["weekdays", "Monday to Friday"], ["week", "Every week"], ["cron", "A cron line"]];
+  return html`<${Dialog} label="Plan something" kind="make" onClose=${onClose}>
+    <h2>Plan something</h2>
+    <form onSubmit=${submit}>
+      <label>What Iris is to do<textarea autofocus required rows="3" maxlength="4000" value=${form.text} onInput=${put("text")} placeholder="Look at the open tickets and say which are urgent."></textarea></label>
+      <div class="pair">
+        ${choice("how", "When", hows)}
+        ${form.how === "once" && html`<label>Day and time<input type="datetime-local" required value=${form.at} onInput=${put("at")} /></label>`}
+        ${form.how === "week" && choice("weekday", "On", days.map((d, i) => [i, d]))}
+        ${["day", "weekdays", "week"].includes(form.how) && html`<label>At<input type="time" required value=${form.time} onInput=${put("time")} /></label>`}
+        ${form.how === "cron" && html`<label>Cron line<input required spellcheck="false" value=${form.cron} onInput=${put("cron")} /></label>`}
+      </div>
+      ${choice("where", "She answers in", [["", "a new thread"], ...places])}
+      ${wrong && html`<p class="wrong" role="alert">${wrong}</p>`}
+      <div class="dialog-buttons"><button class="button" type="button" onClick=${onClose}>Cancel</button><button class="button primary">Plan it</button></div>
+    </form><//>`;
+}
+
 const example = "Every weekday at nine, look at the open tickets and tell me which are urgent.";
 
-function Nothing() {
+function Nothing({ onMake }) {
   const ask = () => {
     kept.keepDraft("new", example);
     go("");
@@ -78,6 +121,7 @@ function Nothing() {
     <h2>Nothing is planned</h2>
     <p>Tell Iris in a thread what to do and when, once or again and again. She wakes there and does it.</p>
     <button class="prompt" type="button" onClick=${ask}><${Icon} name="pencil" size=${17} /><span>${example}</span></button>
+    <button class="button" type="button" onClick=${onMake}><${Icon} name="plus" size=${15} />Plan something</button>
     <p class="hint">In a terminal: <code>iris schedule add --help</code></p>
   </div>`;
 }
