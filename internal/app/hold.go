@@ -49,7 +49,7 @@ func (s *server) hold(h *house, environ []string, dir string) func(context.Conte
 		}
 		held, err := h.approvals.Hold(approval.Request{
 			Conversation: r.Conversation, Command: command, Reason: v.Reason, Rule: v.Rule, Span: v.Span,
-			Dir: dir, Env: environ, Requester: r.Message.From, Turn: r.ID, Origin: r.Origin,
+			Dir: dir, Env: environ, Host: seen(h.box, s.opts.Config.Workspace), Requester: r.Message.From, Turn: r.ID, Origin: r.Origin,
 		})
 		switch {
 		case err != nil:
@@ -66,6 +66,15 @@ func (s *server) hold(h *house, environ []string, dir string) func(context.Conte
 		}
 		return bash.Answer{Text: held.Text}
 	}
+}
+
+// seen translates a path of a command for those who look at it from here, nil
+// where commands have this machine's own paths.
+func seen(b *box, workspace string) func(string) (string, bool) {
+	if b.Path(workspace) == workspace {
+		return nil
+	}
+	return b.Host
 }
 
 // parked tells the operator of a command that nobody was there to answer for.

@@ -96,7 +96,7 @@ func bwrapBox(ctx context.Context, cfg *config.Config, environ []string) (*box, 
 // started the container.
 func dockerBox(ctx context.Context, cfg *config.Config, environ []string) (*box, error) {
 	_, name := cfg.Level()
-	d, err := docker.New(ctx, docker.Options{Container: name, Host: lookup(environ, "DOCKER_HOST"), Workspace: cfg.Workspace})
+	d, err := docker.New(ctx, docker.Options{Container: name, Host: lookup(environ, "DOCKER_HOST"), Workspace: cfg.Workspace, Hide: secretPlaces(cfg, environ)})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ type Request struct {
 	// turn does not belong into Env.
 	Dir string
 	Env []string
+	// Host says where a path of the command is on this machine, and false for one
+	// that cannot be seen from here. nil means at the same path.
+	Host func(path string) (string, bool)
 	// Requester is who wanted it: the author of the turn's message.
 	Requester chat.Person
 	Turn      turn.ID
@@ -56,7 +59,7 @@ type Held struct {
 // An error means that nothing was asked: the command must not run.
 func (b *Book) Hold(r Request) (Held, error) {
 	hash := Hash(r.Command)
-	scene := look(r.Command, r.Dir, r.Env)
+	scene := look(r.Command, r.Dir, r.Env, r.Host)
 	k := key{r.Conversation.Channel(), hash}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -39,10 +39,11 @@ type Named struct {
 	Is   string `json:"is"`
 }
 
-// look takes a scene.
-func look(command, dir string, env []string) Scene {
+// look takes a scene. host says where a path of the command is on this machine;
+// nil means at the same path.
+func look(command, dir string, env []string, host func(string) (string, bool)) Scene {
 	env = slices.Sorted(slices.Values(env))
-	l := looker{vars: map[string]string{}, bases: []string{dir}, seen: map[string]bool{}}
+	l := looker{vars: map[string]string{}, bases: []string{dir}, seen: map[string]bool{}, host: host}
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
 		l.vars[name] = value
@@ -65,6 +66,7 @@ type looker struct {
 	// first one, and those that cd names.
 	bases []string
 	seen  map[string]bool
+	host  func(string) (string, bool)
 }
 
 // call looks at the words of one simple command.
@@ -78,7 +80,7 @@ func (l *looker) call(words []string) {
 			path = filepath.Join(l.vars["HOME"], rest)
 		}
 		if i == 0 && !strings.Contains(path, "/") {
-			path = find(path, l.vars["PATH"])
+			path = l.find(path, l.vars["PATH"])
 		}
 		switch {
 		case path == "":
@@ -107,7 +109,7 @@ func (l *looker) note(path string, isPath bool) {
 		return
 	}
 	l.seen[path] = true
-	if is := thing(path); is != absent || isPath {
+	if is := l.thing(path); is != absent || isPath {
 		l.scene.Named = append(l.scene.Named, Named{path, is})
 	}
 }
@@ -132,6 +134,51 @@ func (s Scene) differs(now Scene) string {
 }
 
 const absent = "nothing"
+
+// thing describes what a command finds at a path. Of a path that cannot be seen
+// from here, such as one of a container's own, nothing is known.
+func (l *looker) thing(path string) string {
+	if l.host == nil {
+		return thing(path)
+	}
+	end, ok := l.follow(path)
+	if !ok {
+		return absent
+	}
+	at, ok := l.host(end)
+	switch {
+	case ok:
+		return thing(at)
+	case end != filepath.Clean(path):
+		return "a link to " + end
+	}
+	return absent
+}
+
+// follow follows links where the command is: an absolute one leads to a path of
+// its own, which means something else on this machine.
+func (l *looker) follow(path string) (string, bool) {
+	rest, at := filepath.Clean(path), "/"
+	for links := 0; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+		next := filepath.Join(at, name)
+		if here, ok := l.host(next); ok {
+			if to, err := os.Readlink(here); err == nil {
+				if links++; links > 40 {
+					return "", false
+				}
+				if !filepath.IsAbs(to) {
+					to = filepath.Join(at, to)
+				}
+				rest, at = filepath.Join(to, rest), "/"
+				continue
+			}
+		}
+		at = next
+	}
+	return at, true
+}
 
 // thing describes what is at a path: a directory by its identity, a file by its
 // content, both behind whatever links lead there.
@@ -177,10 +224,17 @@ func content(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// find is where a program without a slash comes from, "" if from nowhere.
-func find(name, search string) string {
+// find is where a program without a slash comes from, "" if from nowhere. What is
+// out of sight is not searched.
+func (l *looker) find(name, search string) string {
 	for _, dir := range filepath.SplitList(search) {
 		p := filepath.Join(dir, name)
+		if l.host != nil {
+			if is := l.thing(p); strings.HasPrefix(is, "file ") {
+				return p
+			}
+			continue
+		}
 		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return p
 		}

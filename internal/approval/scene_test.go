@@ -117,12 +117,67 @@ func TestWhatIsWrittenMayChange(t *testing.T) {
 	}
 }
 
+// TestSwappedInContainer: what a command in a container would meet is looked at
+// where it lies on this machine, through links as the container follows them.
+func TestSwappedInContainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		command string
+		swap    func(d *desk) error
+	}{
+		"script":        {"bash clean.sh", func(d *desk) error { return os.WriteFile(d.work+"/clean.sh", []byte("echo other"), 0o755) }},
+		"program":       {"/workspace/clean.sh", func(d *desk) error { return os.WriteFile(d.work+"/clean.sh", []byte("echo other"), 0o755) }},
+		"from the path": {"clean.sh", func(d *desk) error { return os.WriteFile(d.work+"/clean.sh", []byte("echo other"), 0o755) }},
+		"behind a link": {"./link", func(d *desk) error { return os.WriteFile(d.work+"/clean.sh", []byte("echo other"), 0o755) }},
+		"link led outside": {"./link", func(d *desk) error {
+			return errors.Join(os.Remove(d.work+"/link"), os.Symlink("/opt/tool", d.work+"/link"))
+		}},
+		"directory": {"rm -rf build", func(d *desk) error {
+			return errors.Join(os.Rename(d.work+"/build", d.work+"/old"), os.Mkdir(d.work+"/build", 0o755))
+		}},
+		"its own": {"rm -rf *", func(d *desk) error { return errors.Join(os.Rename(d.work, d.work+".old"), os.Mkdir(d.work, 0o755)) }},
+		"circle":  {"./link", func(d *desk) error { return errors.Join(os.Remove(d.work+"/link"), os.Symlink("link", d.work+"/link")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t, nil)
+			write(t, d.work+"/clean.sh", "echo harmless")
+			if err := errors.Join(os.Chmod(d.work+"/clean.sh", 0o755), os.Mkdir(d.work+"/build", 0o755), os.Symlink("/workspace/clean.sh", d.work+"/link")); err != nil {
+				t.Fatal(err)
+			}
+			hold := func() Held {
+				r := d.request(page, c.command)
+				r.Dir, r.Env = "/workspace", []string{"PATH=/usr/bin:/workspace"}
+				r.Host = func(p string) (string, bool) {
+					rest, ok := strings.CutPrefix(p, "/workspace")
+					return d.work + rest, ok
+				}
+				h, err := d.Hold(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			}
+			hold()
+			d.say(anna, "yes")
+			if err := c.swap(d); err != nil {
+				t.Fatal(err)
+			}
+			if h := hold(); h.Granted || h.Changed == "" {
+				t.Errorf("ran after the swap: %+v", h)
+			}
+			d.say(anna, "yes")
+			if h := hold(); !h.Granted {
+				t.Errorf("not granted for what is there now: %q", h.Changed)
+			}
+		})
+	}
+}
+
 func FuzzLook(f *testing.F) {
 	f.Add("cd /tmp && bash <x \"$HOME\"/y a\\\nb $'q'")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, command string) {
-		s := look(command, dir, []string{"PATH=/bin", "HOME=" + dir})
-		if what := s.differs(look(command, dir, []string{"HOME=" + dir, "PATH=/bin"})); what != "" {
+		s := look(command, dir, []string{"PATH=/bin", "HOME=" + dir}, nil)
+		if what := s.differs(look(command, dir, []string{"HOME=" + dir, "PATH=/bin"}, nil)); what != "" {
 			t.Skip("something moved: " + what) // a path outside that another process changes
 		}
 	})

@@ -48,6 +48,10 @@ type Options struct {
 	Host string
 	// Workspace is the workspace as the host calls it. Required, absolute.
 	Workspace string
+	// Hide are files and directories of the workspace, as the host calls them, that
+	// commands must not see. Only whoever starts the container can cover them, so
+	// New and Run refuse while one can be seen.
+	Hide []string
 	// KillDelay and Linger are as on the host. 0 means sandbox.KillDelay and
 	// 200 ms.
 	KillDelay, Linger time.Duration
@@ -61,6 +65,7 @@ type Docker struct {
 	engine *dockerapi.Client
 	shell  []string // the words before a script
 	files  sandbox.ShellFiles
+	guard  guard
 }
 
 var (
@@ -105,6 +110,9 @@ func New(ctx context.Context, opts Options) (_ *Docker, err error) {
 		return nil, err
 	}
 	if err := d.lookInside(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.covered(ctx); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -160,7 +168,7 @@ func (d *Docker) lookInside(ctx context.Context) error {
 		return err
 	}
 	var out strings.Builder
-	exit, err := d.Run(ctx, sandbox.Command{
+	exit, err := d.run(ctx, sandbox.Command{
 		Script: `command -v bash >/dev/null && echo bash
 [ -e ` + sandbox.Quote(path.Join(Workspace, filepath.Base(probe.Name()))) + ` ] && echo workspace
 [ -S /var/run/docker.sock ] || [ -S /run/docker.sock ] && echo socket

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -232,5 +233,53 @@ func TestSignature(t *testing.T) {
 				t.Fatalf("%q in pieces of %d: %q, %q, %v", text, size, out.String(), words, ok)
 			}
 		}
+	}
+}
+
+// TestSecretFilesCovered: a secret file of the workspace that the container can
+// read is a refusal, at the start and when it appears or loses its cover later;
+// behind a cover it stays unread.
+func TestSecretFilesCovered(t *testing.T) {
+	b := start(t, true, func(c *boxConfig) {
+		c.HostConfig.Binds = append(c.HostConfig.Binds, "/dev/null:"+Workspace+"/.env:ro")
+	})
+	hide := []string{filepath.Join(b.workspace, ".env"), filepath.Join(b.workspace, "agents.json"), "/not/shared"}
+	write := func(path string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("token"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(hide[0])
+	d, err := New(t.Context(), Options{Container: b.name, Host: b.host, Workspace: b.workspace, Hide: hide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	run := func() (string, error) {
+		var out bytes.Buffer
+		_, err := d.Run(t.Context(), sandbox.Command{Conversation: conv, Script: "cat .env agents.json 2>/dev/null; echo ran", Env: []string{"PATH=/bin:/usr/bin"}, Stdout: &out})
+		return out.String(), err
+	}
+	if out, err := run(); err != nil || out != "ran\n" {
+		t.Errorf("with a cover: %q, %v", out, err)
+	}
+	write(hide[1])
+	if out, err := run(); err == nil || out != "" || !strings.Contains(err.Error(), "agents.json of the workspace can be read") {
+		t.Errorf("a new file: %q, %v", out, err)
+	}
+	if _, err := New(t.Context(), Options{Container: b.name, Host: b.host, Workspace: b.workspace, Hide: hide}); err == nil || !strings.Contains(err.Error(), "target=/workspace/agents.json") {
+		t.Errorf("New: %v", err)
+	}
+	if err := os.Remove(hide[1]); err != nil {
+		t.Fatal(err)
+	}
+	// Put in its place, the kernel lets go of the cover.
+	write(hide[0] + "~")
+	if err := os.Rename(hide[0]+"~", hide[0]); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(); err == nil || strings.Contains(out, "token") || !strings.Contains(err.Error(), ".env of the workspace can be read") {
+		t.Errorf("a replaced file: %q, %v", out, err)
 	}
 }

@@ -37,6 +37,14 @@ func (d *Docker) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, er
 	if len(cmd.Script) > maxScript {
 		return sandbox.Exit{}, fmt.Errorf("command has %d bytes, more than the %d that fit: write it to a file and run that", len(cmd.Script), maxScript)
 	}
+	if err := d.covered(ctx); err != nil {
+		return sandbox.Exit{}, err
+	}
+	return d.run(ctx, cmd)
+}
+
+// run is Run without its questions.
+func (d *Docker) run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, error) {
 	m := newMark()
 	dir := cmd.Dir
 	if dir == "" {
