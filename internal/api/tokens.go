@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"net/http"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/chat"
@@ -38,6 +39,13 @@ func (t *Tokens) sign(body string) string {
 	mac := hmac.New(sha256.New, t.key[:])
 	mac.Write([]byte(body))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// IsTurnToken reports whether a request claims to be of a command of a turn. It
+// checks nothing.
+func IsTurnToken(r *http.Request) bool {
+	token, ok := bearer(r)
+	return ok && strings.HasPrefix(token, tokenPrefix)
 }
 
 // verify returns what a token is bound to. It says nothing about whether the

@@ -218,6 +218,9 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 		}
 		environ = withCommands(environ, bin)
 	}
+	if box.inside != "" {
+		environ = append(environ, socketVariable+"="+box.inside)
+	}
 	run, err := bash.New(bash.Options{
 		Sandbox: box.Sandbox, Judge: judge, Audit: s.secrets.veil.Audit(h.audit), Outputs: outputs, Dir: dir,
 		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log, Hold: s.hold(h, environ, dir),

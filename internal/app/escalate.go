@@ -64,12 +64,13 @@ type way struct {
 	url    string
 	token  secret.Value
 	events string
+	http   *http.Client // nil: over the network
 }
 
 // escalationWay reads it from the environment of a command of a turn, or of the
 // agent's own service.
 func escalationWay(opts Options) way {
-	w := way{url: lookup(opts.Environ, "IRIS_API_URL"), events: opts.Config.Agents.Events}
+	w := way{url: lookup(opts.Environ, "IRIS_API_URL"), events: opts.Config.Agents.Events, http: throughDoor(opts.Environ)}
 	if t := lookup(opts.Environ, "IRIS_TURN_TOKEN"); t != "" {
 		w.token = secret.New(t)
 		return w
@@ -122,7 +123,10 @@ func postEscalation(ctx context.Context, e api.Escalation, w way) (id string, er
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+w.token.Reveal())
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := w.http
+	if client == nil {
+		client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	}
 	res, err := client.Do(req)
 	if err != nil {
 		return "", err

@@ -27,6 +27,9 @@ type box struct {
 	dialect policy.Dialect
 	// promised names the walls that the level claims; nil means none.
 	promised func(wall string) bool
+	// door is the socket at which Iris answers commands that have no network, and
+	// inside what they call it; empty if there is none.
+	door, inside string
 	// close gives back what the level holds; nil if that is nothing.
 	close func() error
 	// serve does what the level has to do all the time, until its context ends;
@@ -78,15 +81,23 @@ func hostBox(cfg *config.Config) (*box, error) {
 func bwrapBox(ctx context.Context, cfg *config.Config, environ []string) (*box, error) {
 	is := cfg.Isolation
 	network := is.Network == "host"
+	door, inside := "", ""
+	if !network {
+		door, inside = filepath.Join(cfg.Workspace, "state", doorName), bwrap.SocketPath
+	}
+	read := slices.Clone(is.Read)
+	if self, err := os.Executable(); err == nil {
+		read = append(read, self) // get-secret and its like
+	}
 	b, err := bwrap.New(ctx, bwrap.Options{
-		Workspace: cfg.Workspace, Home: lookup(environ, "HOME"), Network: network, Read: is.Read,
+		Workspace: cfg.Workspace, Home: lookup(environ, "HOME"), Network: network, Read: read, Socket: door,
 		Hide: secretPlaces(cfg, environ), ReadOnly: []string{cfg.Bash.AuditFile},
 		Processes: is.Processes, Memory: is.MemoryMiB << 20, File: is.FileMiB << 20, Tmp: is.TmpMiB << 20, KeepFree: is.DiskMiB << 20,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &box{Sandbox: b, dir: cfg.Workspace, close: b.Close, promised: func(wall string) bool {
+	return &box{Sandbox: b, dir: cfg.Workspace, door: door, inside: inside, close: b.Close, promised: func(wall string) bool {
 		return !network || wall != escape.Loopback && wall != escape.Metadata && wall != escape.Abstract
 	}}, nil
 }

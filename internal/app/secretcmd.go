@@ -270,7 +270,7 @@ func (a AgentSecret) client() (*broker.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return broker.New(broker.Options{URL: url, Token: token})
+	return broker.New(broker.Options{URL: url, Token: token, HTTP: throughDoor(a.Environ)})
 }
 
 // Get prints a value.

@@ -108,6 +108,7 @@ func (s *server) parts(ln net.Listener) []lifetime.Part {
 		s.bridgePart(),
 		{Name: "sandbox", Serve: s.serveSandbox},
 		{Name: "agent programs", Serve: s.serveCLI, Grace: cliGrace},
+		{Name: "commands' door", Serve: s.serveDoor},
 		{Name: "engine", Serve: s.serveEngine, Grace: cfg.Turns.Grace.Duration() + 15*time.Second},
 		{Name: "approvals", Serve: func(ctx context.Context, ready func()) error {
 			ready()

@@ -92,6 +92,9 @@ const maxCopy = 4 << 20
 // args are the arguments for one command. home is the HOME of its environment.
 func (b *Bwrap) args(home string) []string {
 	args := append([]string{}, b.system...)
+	if b.opts.Socket != "" && exists(b.opts.Socket) {
+		args = append(args, "--ro-bind", b.opts.Socket, SocketPath)
+	}
 	if home = filepath.Clean(home); b.mayHaveHome(home) {
 		args = append(args, "--size", strconv.FormatInt(b.opts.Tmp, 10), "--perms", "0700", "--tmpfs", home)
 	}

@@ -52,6 +52,10 @@ type Options struct {
 	// ReadOnly are paths below the workspace that commands may not change.
 	ReadOnly []string
 
+	// Socket is a Unix socket of this machine that commands may connect to, at
+	// [SocketPath]. It is shown while it exists; no other one is. Empty means none.
+	Socket string
+
 	// Processes bounds the processes and threads of one command, 0 means 1024;
 	// Memory the memory of each of them, 0 means 4 GiB; File the size of a file
 	// that one writes, 0 means 4 GiB; Tmp the size of /tmp, 0 means 512 MiB.
@@ -183,6 +187,9 @@ func set[T comparable](v *T, d T) {
 		*v = d
 	}
 }
+
+// SocketPath is where commands find Options.Socket.
+const SocketPath = "/run/iris/api.sock"
 
 // Name returns "bwrap".
 func (b *Bwrap) Name() string { return "bwrap" }
