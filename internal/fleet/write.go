@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/iris-operator/iris/internal/durable"
+	"github.com/iris-operator/iris/internal/lockfile"
 )
 
 // maxDescription bounds a description: it is part of every system prompt.
@@ -177,17 +178,11 @@ func lock(path string) (unlock func(), err error) {
 		f.Close()
 		return nil, err
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := lockfile.Block(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { f.Close() }, nil
+	return func() { _ = lockfile.Close(f) }, nil
 }
 
 // adopt gives a file the owner that like has, so that what root registers can be

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"github.com/iris-operator/iris/internal/lockfile"
 )
 
 // Net is the network of a slot.
@@ -70,15 +70,9 @@ func (h *Host) lock(slot int) (*claimed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim slot %d: %w", slot, err)
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil {
+	if err := lockfile.Try(f); err != nil {
 		_ = f.Close()
-		if err == unix.EWOULDBLOCK {
+		if errors.Is(err, lockfile.ErrHeld) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("claim slot %d: %w", slot, err)
@@ -87,7 +81,7 @@ func (h *Host) lock(slot int) (*claimed, error) {
 }
 
 // release gives the slot back.
-func (c *claimed) release() { _ = c.lock.Close() }
+func (c *claimed) release() { _ = lockfile.Close(c.lock) }
 
 // Sweep removes what dead processes left in the state directory: their VMM, tap
 // and files. It returns how many slots had something in them.

@@ -10,12 +10,12 @@ import (
 	"maps"
 	"os"
 	"path"
-	"syscall"
 
 	"github.com/google/uuid"
 
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/durable"
+	"github.com/iris-operator/iris/internal/lockfile"
 )
 
 // sessionsDir holds one file per session made through the API.
@@ -189,7 +189,7 @@ func (s *Store) lockRecord(ctx context.Context, id string) (unlock func(), err e
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(f); err != nil {
+		if err := lockfile.Block(f); err != nil {
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", p, err)
 		}
@@ -197,23 +197,12 @@ func (s *Store) lockRecord(ctx context.Context, id string) (unlock func(), err e
 		if err == nil {
 			var now fs.FileInfo
 			if now, err = s.root.Stat(p); err == nil && os.SameFile(held, now) {
-				return func() { f.Close() }, nil
+				return func() { _ = lockfile.Close(f) }, nil
 			}
 		}
 		f.Close()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
-		}
-	}
-}
-
-// flock waits for the exclusive lock of an open file. It belongs to the open
-// file, so it also keeps goroutines of one process apart.
-func flock(f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
 		}
 	}
 }

@@ -34,6 +34,9 @@ func (s *Store) Lock(_ context.Context, room string) (func(), error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		k.lock = nil
+		// A child between fork and exec has a copy of the descriptor; closing
+		// alone would leave the lock with it.
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 		f.Close()
 	}, nil
 }

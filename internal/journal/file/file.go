@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/iris-operator/iris/internal/journal"
+	"github.com/iris-operator/iris/internal/lockfile"
 )
 
 // Options are the settings of a journal. Zero values mean the defaults.
@@ -192,7 +193,7 @@ func (j *Journal) release() error {
 		errs = append(errs, s.close())
 	}
 	if j.lock != nil {
-		errs = append(errs, j.lock.Close())
+		errs = append(errs, lockfile.Close(j.lock))
 	}
 	return errors.Join(errs...)
 }

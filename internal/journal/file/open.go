@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/iris-operator/iris/internal/journal"
+	"github.com/iris-operator/iris/internal/lockfile"
 )
 
 // start takes the lock and finds out what the directory holds.
@@ -53,9 +53,9 @@ func (j *Journal) takeLock() error {
 	if err != nil {
 		return fmt.Errorf("lock the journal: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lockfile.Try(f); err != nil {
 		defer f.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		if !errors.Is(err, lockfile.ErrHeld) {
 			return fmt.Errorf("lock %s: %w", path, err)
 		}
 		pid, _ := io.ReadAll(io.LimitReader(f, 20))

@@ -19,8 +19,10 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/iris-operator/iris/internal/lease"
+	"github.com/iris-operator/iris/internal/lockfile"
 )
 
 // Options are the settings of a Keeper.
@@ -83,20 +85,15 @@ func (k *Keeper) Acquire(ctx context.Context, name string) (lease.Lease, error) 
 }
 
 func take(f *os.File, name string) (*held, error) {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			break
-		}
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := lockfile.Try(f); err != nil {
+		if !errors.Is(err, lockfile.ErrHeld) {
 			return nil, fmt.Errorf("lock lease %s: %w", name, err)
 		}
 		// A holder that is just writing its line may not be readable yet.
 		_, pid, _ := readLease(f)
-		return nil, &lease.HeldError{Name: name, PID: pid}
+		if !orphaned(f, pid) {
+			return nil, &lease.HeldError{Name: name, PID: pid}
+		}
 	}
 	fence, _, err := readLease(f)
 	if err != nil {
@@ -112,6 +109,20 @@ func take(f *os.File, name string) (*held, error) {
 		return nil, fmt.Errorf("write lease %s: %w", name, err)
 	}
 	return &held{f: f, fence: fence, lost: make(chan struct{})}, nil
+}
+
+// forkMoment is far more than a child needs from fork to exec on a busy machine.
+const forkMoment = time.Second
+
+// orphaned takes the lock of a holder that has died. Where it was killed while it
+// started a program, the child has the lock until it executes that program.
+func orphaned(f *os.File, pid int) bool {
+	if pid <= 0 || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forkMoment)
+	defer cancel()
+	return lockfile.Wait(ctx, f) == nil
 }
 
 // leaseFormat is the one line of a lease file: the fencing number and the
@@ -161,7 +172,7 @@ func (h *held) Lost() <-chan struct{} { return h.lost }
 func (h *held) Release() error {
 	h.once.Do(func() {
 		close(h.lost)
-		h.err = h.f.Close()
+		h.err = lockfile.Close(h.f)
 	})
 	return h.err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/iris-operator/iris/internal/durable"
+	"github.com/iris-operator/iris/internal/lockfile"
 	"github.com/iris-operator/iris/internal/secret"
 )
 
@@ -188,10 +189,6 @@ func (s *Store) change(ctx context.Context, edit func(*keys, *document) error) e
 	return nil
 }
 
-// lockPause is how often a lock that another process holds is tried again. A
-// write takes milliseconds.
-const lockPause = 5 * time.Millisecond
-
 // lock takes the lock between processes. The lock file stays: removing it would
 // let two processes lock two files of one name.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
@@ -199,22 +196,11 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			f.Close()
-			return nil, err
-		}
-		select {
-		case <-time.After(lockPause):
-		case <-ctx.Done():
-			f.Close()
-			return nil, context.Cause(ctx)
-		}
+	if err := lockfile.Wait(ctx, f); err != nil {
+		f.Close()
+		return nil, err
 	}
+	return func() { _ = lockfile.Close(f) }, nil
 }
 
 // NewKey writes a fresh key, readable by its owner alone. An existing file is an
