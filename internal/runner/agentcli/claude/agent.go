@@ -109,6 +109,11 @@ func (a *Agent) write(ctx context.Context, v any) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-a.writing }()
+	select {
+	case <-a.gone: // select picks any case that is ready
+		return agentcli.ErrGone
+	default:
+	}
 	if _, err := a.in.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("%w: %w", agentcli.ErrGone, err)
 	}
