@@ -133,14 +133,17 @@ type content []part
 // UnmarshalJSON accepts a string, a list whose parts may be odd, and whatever else
 // as nothing.
 func (c *content) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*c = content{{Type: "text", Text: text}}
-		return nil
-	}
-	var list []part
-	if err := lenient(json.Unmarshal(data, &list)); err == nil {
-		*c = list
+	switch data[0] { // there is one, see json.Unmarshaler
+	case '"':
+		var text string
+		if json.Unmarshal(data, &text) == nil {
+			*c = content{{Type: "text", Text: text}}
+		}
+	case '[':
+		var list []part
+		if lenient(json.Unmarshal(data, &list)) == nil {
+			*c = list
+		}
 	}
 	return nil
 }

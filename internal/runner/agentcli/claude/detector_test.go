@@ -1,0 +1,6 @@
+//go:build !race
+
+package claude
+
+// detector says that the race detector runs.
+const detector = false
