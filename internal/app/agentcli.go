@@ -17,6 +17,7 @@ import (
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/runner/agentcli"
 	"github.com/iris-operator/iris/internal/runner/agentcli/acp"
+	"github.com/iris-operator/iris/internal/runner/agentcli/claude"
 	"github.com/iris-operator/iris/internal/sandbox/host"
 	"github.com/iris-operator/iris/internal/turn"
 )
@@ -40,6 +41,7 @@ func cliPrograms() []cliProgram {
 		}
 	}
 	return []cliProgram{
+		{"claude", "Claude Code", func(*server) (agentcli.Driver, error) { return claude.New(claude.Options{}) }},
 		{"copilot", "GitHub Copilot", speaking(acp.Copilot())},
 		{"hermes", "Hermes", speaking(acp.Hermes())},
 		{"gemini", "Gemini CLI", speaking(acp.Gemini())},

@@ -42,9 +42,10 @@ type Options struct {
 type Claude struct{ opts Options }
 
 var (
-	_ agentcli.Driver    = (*Claude)(nil)
-	_ agentcli.Explainer = (*Claude)(nil)
-	_ agentcli.Agent     = (*Agent)(nil)
+	_ agentcli.Driver     = (*Claude)(nil)
+	_ agentcli.Explainer  = (*Claude)(nil)
+	_ agentcli.Compacting = (*Claude)(nil)
+	_ agentcli.Agent      = (*Agent)(nil)
 )
 
 // New returns a driver.
@@ -157,3 +158,6 @@ func (c *Claude) Attach(s agentcli.Setup, p agentcli.Pipes) (agentcli.Agent, err
 	}
 	return newAgent(s, p), nil
 }
+
+// CompactPrompt implements agentcli.Compacting.
+func (*Claude) CompactPrompt() string { return "/compact" }

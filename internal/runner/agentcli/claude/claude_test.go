@@ -115,3 +115,9 @@ func TestLaunchRefuses(t *testing.T) {
 		t.Errorf("a session that is no UUID: %v, want ErrNoSession", err)
 	}
 }
+
+func TestCompactPrompt(t *testing.T) {
+	if got := (&Claude{}).CompactPrompt(); got != "/compact" {
+		t.Errorf("CompactPrompt = %q", got)
+	}
+}
