@@ -1,12 +1,15 @@
 package app
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/approval/audit"
@@ -26,26 +29,79 @@ func openAudit(opts Options) (*os.File, error) {
 // VerifyAudit checks the chain of the record and names the first line that was
 // changed or does not follow the line before it.
 func VerifyAudit(opts Options) error {
-	f, err := openAudit(opts)
-	if err != nil || f == nil {
+	key, head, note, err := auditTrust(opts)
+	if err != nil {
 		return err
 	}
+	f, err := openAudit(opts)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		if head != nil {
+			return fmt.Errorf("%s is gone: it had %d bytes", opts.Config.Bash.AuditFile, head.Size)
+		}
+		return nil
+	}
 	defer f.Close()
-	if err := audit.Verify(f); err != nil {
+	if err := audit.VerifyMarked(f, key, head); err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	n := 0
-	for _, err := range audit.Entries(f, audit.Filter{}) {
+	for e, err := range audit.Entries(f, audit.Filter{}) {
 		if err != nil {
 			return err
 		}
+		if n == 0 && e.After != "" {
+			note += " It follows a file that was taken away, whose last line has the hash " + e.After + "."
+		}
 		n++
 	}
-	_, err = fmt.Fprintf(opts.Out, "%s: %d entries, every line follows the one before it.\n", f.Name(), n)
+	_, err = fmt.Fprintf(opts.Out, "%s: %d entries, every line follows the one before it.%s\n", f.Name(), n, note)
 	return err
+}
+
+// auditKey returns the key of the record's marks and the path of its head, which
+// lie with the operator's token, where no command reads. With create the key is
+// made if there is none; else an error wraps fs.ErrNotExist.
+func auditKey(opts Options, create bool) (key []byte, head string, err error) {
+	token, err := tokenPath(opts.Environ)
+	if err != nil {
+		return nil, "", err
+	}
+	get := readToken
+	if create {
+		get = keepToken
+	}
+	v, err := get(filepath.Join(filepath.Dir(token), "audit.key"))
+	if err != nil {
+		return nil, "", fmt.Errorf("the key of the record: %w", err)
+	}
+	file, err := filepath.Abs(opts.Config.Bash.AuditFile)
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256([]byte(file))
+	return []byte(v.Reveal()), filepath.Join(filepath.Dir(token), "audit-"+hex.EncodeToString(sum[:8])+".head"), nil
+}
+
+// auditTrust is what a check of the record can rely on, and what to say of it.
+func auditTrust(opts Options) (key []byte, head *audit.Head, note string, err error) {
+	key, path, err := auditKey(opts, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, " There is no key here: a record that was written anew as a whole would look the same.", nil
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	h, err := audit.ReadHead(path, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return key, nil, " Nothing says where it ended: lines cut off its end would not be missed.", nil
+	}
+	return key, &h, " It was written with the key of this Iris, to its end.", err
 }
 
 // ShowAudit prints the last of the entries that pass the filter, oldest first;

@@ -182,7 +182,11 @@ func (s *server) openStores(ctx context.Context, h *house) (err error) {
 	}); err != nil {
 		return err
 	}
-	if h.audit, err = audit.New(audit.Options{File: cfg.Bash.AuditFile, Logger: s.log}); err != nil {
+	key, head, err := auditKey(s.opts, true)
+	if err != nil {
+		s.log.Warn("the record of commands has no key: a record that is written anew as a whole is not found", "err", err)
+	}
+	if h.audit, err = audit.New(audit.Options{File: cfg.Bash.AuditFile, Logger: s.log, Key: key, Head: head}); err != nil {
 		return err
 	}
 	if err := s.openApprovals(h); err != nil {

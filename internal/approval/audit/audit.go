@@ -2,10 +2,12 @@
 // and never rewritten, chained by hashes so that [Verify] finds a line that was
 // edited or removed. It owns the file; what is decided is up to the tools.
 //
-// The chain is no signature. Whoever can write the file can cut lines off its
-// end or make a whole new chain; against that, keep the file outside of what
-// the process may write, and `chattr +a` it. One process writes a file at a
-// time.
+// The chain alone is no signature: whoever can write the file can cut lines off
+// its end or make a whole new one. With Options.Key every line carries a mark that
+// only the key makes, and a head that is kept elsewhere says how far the record
+// went; [VerifyMarked] finds both. Against who can read the key or write the head,
+// as commands on the host can, keep the file outside of what the process may
+// write, and `chattr +a` it. One process writes a file at a time.
 package audit
 
 import (
@@ -35,8 +37,8 @@ const (
 	Confirmed            Decision = "confirmed"
 )
 
-// An Entry is a line of the record. Prev and Hash belong to the chain and are
-// set by Append.
+// An Entry is a line of the record. After, Prev, Mark and Hash belong to the chain
+// and are set by Append.
 type Entry struct {
 	Date     time.Time `json:"date"`
 	Channel  string    `json:"channelId"`
@@ -51,9 +53,13 @@ type Entry struct {
 	Sandbox    string `json:"sandbox,omitempty"`
 	DurationMS int64  `json:"durationMs,omitempty"`
 	// By names the person who confirmed and the message that did it.
-	By   string `json:"by,omitempty"`
-	Prev string `json:"prev"`
-	Hash string `json:"hash,omitempty"`
+	By string `json:"by,omitempty"`
+	// After is the hash that the record had ended with when this first line of
+	// another file was written.
+	After string `json:"after,omitempty"`
+	Prev  string `json:"prev"`
+	Mark  string `json:"mark,omitempty"`
+	Hash  string `json:"hash,omitempty"`
 }
 
 // Options are the parts of a Log.
@@ -61,6 +67,12 @@ type Options struct {
 	// File is the path of the record. Required. It and its directory are made
 	// when the first line is written.
 	File string
+	// Key makes the marks. Empty means that lines have none.
+	Key []byte
+	// Head is the path of a file that says, under the key, where the record ends.
+	// It and its directory are made with the first line. Empty, or no key, means
+	// none.
+	Head string
 	// Logger hears that the record cannot be written, once until it can again.
 	// nil means slog.DiscardHandler.
 	Logger *slog.Logger
@@ -133,7 +145,12 @@ func (l *Log) append(e Entry) error {
 			return err
 		}
 	}
-	line, hash, err := seal(e, l.prev)
+	if info.Size() == 0 && l.headed() {
+		if h, err := ReadHead(l.opts.Head, l.opts.Key); err == nil {
+			e.After = h.Hash
+		}
+	}
+	line, hash, err := seal(e, l.prev, l.opts.Key)
 	if err != nil {
 		return err
 	}
@@ -144,17 +161,23 @@ func (l *Log) append(e Entry) error {
 		return err
 	}
 	l.known, l.prev, l.size = true, hash, info.Size()+int64(len(line))
+	if l.headed() {
+		return writeHead(l.opts.Head, l.opts.Key, Head{Size: l.size, Hash: hash})
+	}
 	return nil
 }
+
+func (l *Log) headed() bool { return l.opts.Head != "" && len(l.opts.Key) > 0 }
 
 // open opens for appending. Reading is wished for, to continue the chain.
 func (l *Log) open() (*os.File, error) {
 	return os.OpenFile(l.opts.File, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 }
 
-// seal writes an entry as a line whose hash covers everything before it.
-func seal(e Entry, prev string) (line []byte, hash string, err error) {
-	e.Prev, e.Hash = prev, ""
+// seal writes an entry as a line whose hash covers everything before it, and whose
+// mark, if there is a key, everything before that.
+func seal(e Entry, prev string, key []byte) (line []byte, hash string, err error) {
+	e.Prev, e.Mark, e.Hash = prev, "", ""
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // a person reads && and >
@@ -162,12 +185,16 @@ func seal(e Entry, prev string) (line []byte, hash string, err error) {
 		return nil, "", err
 	}
 	body := bytes.TrimSuffix(b.Bytes(), []byte("}\n"))
+	if len(key) > 0 {
+		body = fmt.Appendf(nil, "%s%s%s\"", body, markKey, mark(key, body))
+	}
 	hash = digest(body)
 	return fmt.Appendf(nil, "%s%s%s%s", body, hashKey, hash, lineEnd), hash, nil
 }
 
 const (
 	hashKey = `,"hash":"`
+	markKey = `,"mark":"`
 	lineEnd = "\"}\n"
 )
 

@@ -222,7 +222,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	line, _, err := seal(Entry{Command: "x", Date: noon}, "")
+	line, _, err := seal(Entry{Command: "x", Date: noon}, "", nil)
 	if err != nil {
 		f.Fatal(err)
 	}
