@@ -96,7 +96,7 @@ func (a *Agent) Canvas() []Card {
 
 // Plans returns the ticks that Iris asked for and that did not come yet, for the
 // host's timer: [Tick] of that name at that time. They say nothing of why.
-func (a *Agent) Plans() []room.Plan {
+func (a *Agent) Plans() []Plan {
 	s := a.snapshot()
 	return slices.Clone(open.Open(s.Inner()).Plans)
 }

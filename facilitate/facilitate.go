@@ -338,3 +338,9 @@ func (a *Agent) view() view.Options {
 
 // ID names a person; see package principal for its grammar.
 type ID = principal.ID
+
+// A Plan is a tick that Iris asked for: its name and when it is due.
+type Plan = room.Plan
+
+// A Statement is somebody's words after their consent.
+type Statement = room.Statement

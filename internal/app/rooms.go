@@ -12,7 +12,6 @@ import (
 	"github.com/iris-operator/iris/facilitate"
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/internal/api"
-	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/llm"
 	"github.com/iris-operator/iris/internal/llm/rehearsal"
 	"github.com/iris-operator/iris/internal/runner"
@@ -32,8 +31,10 @@ func (s *server) openRooms(h *house) (err error) {
 		Taken: func(name string) bool {
 			return name == nativeRunner || slices.Contains(h.agentNames(), name) || h.cli != nil && slices.Contains(h.cli.Names(), name)
 		},
-		Whisper: func(ctx context.Context, to chat.Address, key, text string) error {
-			return h.posts.whisper(ctx, to, key, text)
+		Screen: screen{h},
+		Tell: func(ctx context.Context, room, text string) error {
+			h.desk.Tell(ctx, "The room "+room+" asks for you: "+text)
+			return nil
 		},
 		Logger: s.log,
 	})
@@ -59,29 +60,6 @@ func (h *house) findRunner(name string) (runner.Runner, bool) {
 		return r, true
 	}
 	return h.subagents.Runner(name)
-}
-
-// errNoPlace is a private line on a platform that is not there.
-var errNoPlace = errors.New("no platform shows this private line")
-
-// whisper sends what Iris says on a private line. It takes no way through the
-// journal or the outbox, which keep no sealed text; the mark tells a platform that
-// can look whether an earlier try arrived.
-func (ps posts) whisper(ctx context.Context, to chat.Address, key, text string) error {
-	for _, p := range ps {
-		place, ok := p.out.Place(to, nil)
-		if !ok {
-			continue
-		}
-		for i, body := range p.out.Render(transport.View{Show: transport.ShowNotice, Text: text}) {
-			_, err := p.out.Post(ctx, place, transport.Outgoing{Body: body, Mark: transport.Mark{Part: "room." + key + "/" + string(rune('a'+min(i, 25)))}})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return errNoPlace
 }
 
 // councils answers the API for the rooms.

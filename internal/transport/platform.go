@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/iris-operator/iris/internal/chat"
@@ -136,10 +137,40 @@ type View struct {
 	Note string
 	// Ask is the question; buttons are drawn while its Outcome is empty.
 	Ask *turn.Ask
+	// Buttons are drawn below the last message, in order, at most MaxButtons.
+	Buttons []Button
 	// Limit, when not 0, is a smaller MaxChars: the platform has refused more.
 	Limit int
 	// Plain asks for no formatting at all: the platform has refused some.
 	Plain bool
+}
+
+// A Button below a message. A press of it comes to Inbox.Answer with the Value as
+// the Ask, yes, and where and by whom it was pressed.
+type Button struct {
+	Label string // the first MaxLabel bytes of it are drawn
+	Value string // of letters, digits and dots, at most 48 bytes
+}
+
+// MaxButtons and MaxLabel are what every platform takes.
+const (
+	MaxButtons = 25
+	MaxLabel   = 72
+)
+
+// Cut is the label as it is drawn.
+func (b Button) Cut() string {
+	if len(b.Label) <= MaxLabel {
+		return b.Label
+	}
+	return strings.ToValidUTF8(b.Label[:MaxLabel-len("…")], "") + "…"
+}
+
+// A Pinner is a Platform that can put a message before the others of a chat. One
+// that is pinned already is a success; one that is not there is Gone, and a chat
+// in which Iris may not do it is Refused.
+type Pinner interface {
+	Pin(ctx context.Context, p Place, id string) error
 }
 
 // A Body is one message as Render made it. It is kept on disk until it is sent.

@@ -7,7 +7,7 @@
 // under that person's key, and what the journal of turns gets is that something
 // happened, without a word and without a name. What Iris says on a private line
 // never becomes an event of a turn either: it lies in the same store and is read
-// through [Rooms.View] for that person, or handed to Options.Whisper. Nothing
+// through [Rooms.View] for that person, or shown through Options.Screen. Nothing
 // but this package reads the store.
 //
 // It owns the rooms, their runner and their stepper; how a room thinks is package
@@ -30,6 +30,7 @@ import (
 	"github.com/iris-operator/iris/facilitate"
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/journal/file"
+	"github.com/iris-operator/iris/facilitate/tool"
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/durable"
 	"github.com/iris-operator/iris/internal/runner"
@@ -45,13 +46,19 @@ type Options struct {
 	// Model returns who thinks, nil for the rules of the offline mind. It is
 	// asked at the start of each turn. nil: the offline mind.
 	Model func(context.Context) flow.Model
-	// Whisper delivers what Iris says to a private line whose address is not one
-	// of our own; key stays the same when it is tried again. nil: whoever is
-	// there reads it through View.
-	Whisper func(ctx context.Context, to chat.Address, key, text string) error
+	// Screen shows private lines, questions with buttons and the board where the
+	// addresses of a room are on chat platforms. nil: whoever is there reads them
+	// through View.
+	Screen Screen
+	// Tell reaches whoever runs the rooms, in words made from what the room sees.
+	// nil: nobody is told.
+	Tell func(ctx context.Context, room, text string) error
 	// Taken reports whether a name belongs to another runner. nil: none does.
 	Taken  func(name string) bool
 	Logger *slog.Logger // nil: discards. It never gets sealed text
+	// ShowEvery is the least time between two looks at what a room shows on a
+	// platform, so that many turns are one edit of the board: 2 s.
+	ShowEvery time.Duration
 	// TickAfter is about how long after a private event a timer lets consented
 	// words be said: 5 min, give or take a half.
 	TickAfter time.Duration
@@ -68,6 +75,9 @@ type Rooms struct {
 	all    map[string]*room
 	closed bool
 	timers sync.WaitGroup
+	// life ends when the rooms are closed.
+	life context.Context
+	end  context.CancelFunc
 }
 
 // A room is a Spec with what is open of it.
@@ -90,9 +100,23 @@ type room struct {
 	turn  *port // of the running turn, or nil
 	steps *facilitate.Stepper
 	timer *time.Timer
+	plan  *time.Timer // of the next tick that Iris asked for
+
+	// screen has a place for the one who shows something on a platform, and holds
+	// the field below. It is taken by a turn, never before one.
+	screen chan struct{}
+	shown  *ledger
+
+	// These are under the mu of Rooms: whether somebody looks at what is shown,
+	// whether to look again, when it was last, and how often it failed since.
+	looking, again bool
+	looked         time.Time
+	failed         int
 }
 
-func newRoom(s Spec) *room { return &room{spec: s, lane: make(chan struct{}, 1)} }
+func newRoom(s Spec) *room {
+	return &room{spec: s, lane: make(chan struct{}, 1), screen: make(chan struct{}, 1)}
+}
 
 // New reads which rooms there are. A room is opened when somebody comes.
 func New(opts Options) (*Rooms, error) {
@@ -102,6 +126,9 @@ func New(opts Options) (*Rooms, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.ShowEvery == 0 {
+		opts.ShowEvery = 2 * time.Second
+	}
 	if opts.TickAfter == 0 {
 		opts.TickAfter = 5 * time.Minute
 	}
@@ -110,6 +137,7 @@ func New(opts Options) (*Rooms, error) {
 		return nil, err
 	}
 	r := &Rooms{opts: opts, log: opts.Logger, store: store, all: map[string]*room{}}
+	r.life, r.end = context.WithCancel(context.Background())
 	specs, err := r.read()
 	if err != nil {
 		return nil, err
@@ -269,7 +297,7 @@ func (r *Rooms) open(ctx context.Context, id string) (*room, *facilitate.Agent, 
 	key := facilitate.NewOperatorKey()
 	a, err = facilitate.New(ctx, facilitate.Config{
 		ID: id, Topic: x.spec.Topic, Participants: x.spec.people(), Surface: face, Policy: pol,
-		Store: r.store, Port: &ways{r, x}, Operator: key, Logger: r.log,
+		Store: r.store, Port: &ways{r, x}, Operator: key, Logger: r.log, Tools: tool.All(),
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the room %s: %w", id, err)
@@ -284,6 +312,7 @@ func (r *Rooms) open(ctx context.Context, id string) (*room, *facilitate.Agent, 
 func (r *Rooms) Close() error {
 	r.mu.Lock()
 	r.closed = true
+	r.end()
 	all := make([]*room, 0, len(r.all))
 	for _, x := range r.all {
 		all = append(all, x)
@@ -297,7 +326,10 @@ func (r *Rooms) Close() error {
 		if x.timer != nil && x.timer.Stop() {
 			r.timers.Done()
 		}
-		x.timer = nil
+		if x.plan != nil && x.plan.Stop() {
+			r.timers.Done()
+		}
+		x.timer, x.plan = nil, nil
 		x.mu.Unlock()
 		if a != nil {
 			errs = append(errs, a.Close())

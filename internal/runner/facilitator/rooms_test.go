@@ -404,30 +404,3 @@ func TestRoomsAreRefused(t *testing.T) {
 		t.Errorf("a broken list = %v", err)
 	}
 }
-
-// TestWhisper hands private lines to the platform that shows them, and again
-// with the same key when it failed.
-func TestWhisper(t *testing.T) {
-	s := newStage(t)
-	s.end()
-	type line struct{ to, key, text string }
-	lines := make(chan line, 16)
-	fails := true
-	s.opts.Whisper = func(_ context.Context, to chat.Address, key, text string) error {
-		lines <- line{to.Channel(), key, text}
-		if fails {
-			fails = false
-			return errors.New("the platform is away")
-		}
-		return nil
-	}
-	s.begin()
-	_, err := s.rooms.Create(facilitator.Spec{ID: "dinner", Participants: []facilitator.Person{{ID: "ana"}, {ID: "ben", Channel: "DBEN"}, {ID: "cy"}, {ID: "di"}}})
-	must(t, err)
-	s.do(facilitate.Caucus("ben", "I can spend at most 15 euros"))
-	s.do(facilitate.Message("ana", "What do you think?"))
-	a, b := <-lines, <-lines
-	if a != b || a.to != "DBEN" || !strings.Contains(a.text, "15 euros") {
-		t.Errorf("lines = %+v, %+v", a, b)
-	}
-}

@@ -91,10 +91,18 @@ func (w *ways) Room(_ context.Context, e facilitate.RoomEffect) error {
 // Person implements facilitate.Port.
 func (w *ways) Person(ctx context.Context, e facilitate.PersonEffect) error {
 	to, ok := w.room.spec.line(e.To)
-	if !ok || w.rooms.opts.Whisper == nil || to.Space == chat.Session || to.Space == chat.Web {
+	if !ok || w.rooms.opts.Screen == nil || to.Space == chat.Session || to.Space == chat.Web {
 		return nil // the room's store has it, and View shows it
 	}
-	return w.rooms.opts.Whisper(ctx, to, e.ID, e.Text)
+	return w.rooms.whisper(ctx, w.room, to, e)
+}
+
+// Host implements facilitate.HostPort.
+func (w *ways) Host(ctx context.Context, e facilitate.HostEffect) error {
+	if w.rooms.opts.Tell == nil {
+		return nil
+	}
+	return w.rooms.opts.Tell(ctx, w.room.spec.ID, e.Text)
 }
 
 // Run implements runner.Runner: the room takes the message, if its store does not
@@ -141,6 +149,8 @@ func (a answerer) Run(ctx context.Context, req turn.Request, sink turn.Sink) err
 	a.room.mu.Lock()
 	a.room.turn = nil
 	a.room.mu.Unlock()
+	a.rooms.arm(a.room, agent)
+	a.rooms.refresh(a.room, 0)
 	if err != nil {
 		return a.broken(ctx, sink, p, err)
 	}

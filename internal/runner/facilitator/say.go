@@ -1,12 +1,14 @@
 package facilitator
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/iris-operator/iris/facilitate"
@@ -157,11 +159,46 @@ func (r *Rooms) wake(id string, again bool) {
 		x.mu.Lock()
 		x.timer = nil
 		x.mu.Unlock()
+		if _, a, err := r.open(context.Background(), id); err == nil {
+			r.arm(x, a)
+		}
 		if due, err := r.due(context.Background(), id); err != nil || !due {
 			return // whoever opens the room next is told what is wrong with it
 		}
 		if _, err := r.Do(context.Background(), id, facilitate.Tick("quiet")); err != nil && !errors.Is(err, transport.ErrClosing) && !errors.Is(err, facilitate.ErrClosed) {
 			r.log.Warn("timer of a room", "room", id, "err", err)
+		}
+	})
+}
+
+// arm sets the timer of the next tick that Iris asked for.
+func (r *Rooms) arm(x *room, a *facilitate.Agent) {
+	plans := a.Plans()
+	if len(plans) == 0 {
+		return
+	}
+	next := slices.MinFunc(plans, func(p, q facilitate.Plan) int { return cmp.Compare(p.At, q.At) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if x.plan != nil {
+		if !x.plan.Stop() {
+			return // it fires, and arms the next
+		}
+		r.timers.Done()
+	}
+	r.timers.Add(1)
+	x.plan = time.AfterFunc(time.Until(time.UnixMilli(next.At)), func() {
+		defer r.timers.Done()
+		x.mu.Lock()
+		x.plan = nil
+		x.mu.Unlock()
+		if _, err := r.Do(r.life, x.spec.ID, facilitate.Tick(next.Name)); err != nil && r.life.Err() == nil {
+			r.log.Warn("a tick that Iris asked for", "room", x.spec.ID, "err", err)
 		}
 	})
 }
@@ -194,5 +231,6 @@ func (r *Rooms) due(ctx context.Context, id string) (bool, error) {
 func (r *Rooms) Wake() {
 	for _, s := range r.List() {
 		r.wake(s.ID, false)
+		r.refresh(r.room(s.ID), 0)
 	}
 }

@@ -103,14 +103,19 @@ func slug(label string) string {
 	return id
 }
 
-// ballot reads "option" or "item: option" against the board, whose newest item
-// is meant when none is named.
+// ballot reads "option" or "item: option" against the board, whose newest open
+// vote is meant when none is named.
 func ballot(a *facilitate.Agent, text string) (item string, value map[string]any, ok bool) {
 	cards := a.Canvas()
 	if len(cards) == 0 || text == "" {
 		return "", nil, false
 	}
 	item = cards[len(cards)-1].ID
+	for _, c := range cards {
+		if c.Vote {
+			item = c.ID // the last one that is open
+		}
+	}
 	if name, vote, named := strings.Cut(text, ":"); named {
 		for _, c := range cards {
 			if c.ID == strings.TrimSpace(name) {

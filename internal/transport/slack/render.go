@@ -46,6 +46,8 @@ func (s *Slack) Render(v transport.View) []transport.Body {
 	}
 	if v.Ask != nil && v.Ask.Outcome == "" {
 		last.Extra = buttons(last.Text, v.Ask.ID)
+	} else if len(v.Buttons) > 0 {
+		last.Extra = pressButtons(last.Text, v.Buttons)
 	}
 	return bodies
 }

@@ -25,6 +25,7 @@ func Scopes() [][2]string {
 		{"im:write", "opening direct messages"},
 		{"mpim:history", "reading group messages"},
 		{"mpim:read", "knowing her group messages"},
+		{"pins:write", "keeping the board of a room pinned"},
 		{"reactions:write", "reactions"},
 		{"users:read", "knowing people's names"},
 	}

@@ -41,12 +41,18 @@ func (t *Telegram) settle(ctx context.Context, q *models.CallbackQuery) string {
 	if err != nil || !t.served(owner, c, &q.From) {
 		return "You are not among those I serve here."
 	}
-	if len(q.Data) < 2 || q.Data[:1] != sayYes && q.Data[:1] != sayNo {
+	a := transport.Answer{Conversation: conv, From: person(&q.From), At: t.opts.Now()}
+	switch word, rest := q.Data[:min(len(q.Data), 1)], q.Data[min(len(q.Data), 1):]; {
+	case rest == "":
+		return old
+	case word == sayPress:
+		a.Ask, a.Yes = rest, true
+	case word == sayYes, word == sayNo:
+		a.Ask, a.Yes = t.opts.Question(conv, rest), word == sayYes
+	default:
 		return old
 	}
-	_, err = t.opts.Inbox.Answer(ctx, transport.Answer{
-		Ask: t.opts.Question(conv, q.Data[1:]), Conversation: conv, From: person(&q.From), Yes: q.Data[:1] == sayYes, At: t.opts.Now(),
-	})
+	_, err = t.opts.Inbox.Answer(ctx, a)
 	switch {
 	case err == nil:
 		return ""

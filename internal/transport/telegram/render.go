@@ -71,6 +71,8 @@ func render(v transport.View) []transport.Body {
 	}
 	if v.Ask != nil && v.Ask.Outcome == "" {
 		last.Extra = keyboard(v.Ask)
+	} else if len(v.Buttons) > 0 {
+		last.Extra = pressKeyboard(v.Buttons)
 	}
 	return bodies
 }

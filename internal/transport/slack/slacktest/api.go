@@ -30,6 +30,7 @@ func methods() map[string]method {
 		"chat.postMessage":             {scopes: []string{"chat:write"}, do: (*Server).post},
 		"chat.update":                  {scopes: []string{"chat:write"}, do: (*Server).update},
 		"chat.delete":                  {scopes: []string{"chat:write"}, do: (*Server).delete},
+		"pins.add":                     {scopes: []string{"pins:write"}, do: (*Server).pin},
 		"chat.postEphemeral":           {scopes: []string{"chat:write"}, do: (*Server).postEphemeral},
 		"conversations.list":           {scopes: []string{"channels:read"}, do: (*Server).list},
 		"users.conversations":          {scopes: []string{"channels:read"}, do: (*Server).list},
@@ -281,6 +282,40 @@ func (s *Server) delete(form url.Values) (map[string]any, string) {
 	}
 	c.messages = slices.DeleteFunc(c.messages, func(x *Message) bool { return x == m })
 	return map[string]any{"channel": c.id, "ts": m.TS}, ""
+}
+
+// maxPins is what a channel holds.
+const maxPins = 100
+
+func (s *Server) pin(form url.Values) (map[string]any, string) {
+	c, word := s.place(form)
+	if word != "" {
+		return nil, word
+	}
+	if form.Get("timestamp") == "" {
+		return nil, "no_item_specified"
+	}
+	pins := 0
+	for _, m := range c.messages {
+		if m.Pinned {
+			pins++
+		}
+	}
+	for _, m := range c.messages {
+		switch {
+		case m.TS != form.Get("timestamp"):
+		case m.Pinned:
+			return nil, "already_pinned"
+		case m.Subtype != "":
+			return nil, "not_pinnable"
+		case pins >= maxPins:
+			return nil, "too_many_pins"
+		default:
+			m.Pinned = true
+			return nil, ""
+		}
+	}
+	return nil, "message_not_found"
 }
 
 func (s *Server) postEphemeral(form url.Values) (map[string]any, string) {

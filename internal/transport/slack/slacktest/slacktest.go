@@ -28,7 +28,7 @@ const (
 
 // AllScopes are those an Iris asks for.
 var AllScopes = []string{"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands", "files:read", "files:write",
-	"groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "reactions:write", "users:read"}
+	"groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "pins:write", "reactions:write", "users:read"}
 
 // Options of a Server. The zero value is a Slack in a good mood.
 type Options struct {
@@ -74,6 +74,7 @@ type Message struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Files    []File          `json:"files,omitempty"`
 	Edited   bool            `json:"-"`
+	Pinned   bool            `json:"-"`
 	// ReplyCount and LatestReply are those of a thread's first message.
 	ReplyCount  int    `json:"reply_count,omitempty"`
 	LatestReply string `json:"latest_reply,omitempty"`

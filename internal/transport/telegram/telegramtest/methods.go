@@ -257,7 +257,7 @@ func (s *Server) do(method, chat string, q request) (any, *refusal) {
 			return nil, no("file is too big")
 		}
 		return map[string]any{"file_id": id, "file_unique_id": "u" + id, "file_size": len(content), "file_path": "documents/" + id}, nil
-	case "sendMessage", "editMessageText", "deleteMessage", "sendDocument", "sendPhoto":
+	case "sendMessage", "editMessageText", "deleteMessage", "pinChatMessage", "sendDocument", "sendPhoto":
 		return s.write(method, chat, q)
 	}
 	return nil, &refusal{code: http.StatusNotFound, text: "Not Found: method not found"}
@@ -291,6 +291,23 @@ func (s *Server) write(method, chat string, q request) (any, *refusal) {
 			return nil, no("message to delete not found")
 		}
 		s.messages[id] = slices.Delete(s.messages[id], at, at+1)
+		return true, nil
+	case "pinChatMessage":
+		switch {
+		case id < 0 && s.mayNotPin[id]:
+			return nil, no("not enough rights to manage pinned messages in the chat")
+		case at < 0:
+			return nil, no("message to pin not found")
+		case s.messages[id][at].Pinned:
+			return nil, no("CHAT_NOT_MODIFIED")
+		}
+		s.messages[id][at].Pinned = true
+		// The group is told, and so is the bot.
+		s.message++
+		note := &Message{ID: s.message, Chat: Chat{ID: id, Type: kind(id)}, Date: s.opts.Now().Unix(), From: &User{ID: s.opts.BotID, IsBot: true, FirstName: "Iris", Username: s.opts.Username}}
+		if id < 0 {
+			s.push(Update{raw: map[string]any{"message_id": note.ID, "chat": note.Chat, "date": note.Date, "from": note.From, "pinned_message": s.messages[id][at]}})
+		}
 		return true, nil
 	case "editMessageText":
 		if at < 0 {

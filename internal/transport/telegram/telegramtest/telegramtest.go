@@ -116,6 +116,8 @@ type Message struct {
 	// Sent is the text as it was sent, with its tags; Mode its parse mode.
 	Sent string `json:"-"`
 	Mode string `json:"-"`
+	// Pinned says that it is before the others.
+	Pinned bool `json:"-"`
 }
 
 // A Click is a key that somebody pressed.
@@ -178,6 +180,8 @@ type Server struct {
 	wrong    []string
 	missing  map[int]bool // topics that are not there
 	migrated map[string]int64
+	// mayNotPin are groups in which the bot may not pin.
+	mayNotPin map[int64]bool
 }
 
 type flood struct {
@@ -296,6 +300,16 @@ func (s *Server) Click(chat int64, message int, from User, data string) string {
 	}
 	s.push(Update{Click: &Click{ID: id, From: from, Message: m, Data: data}})
 	return id
+}
+
+// NoPins takes the right to pin in a group away.
+func (s *Server) NoPins(chat int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mayNotPin == nil {
+		s.mayNotPin = map[int64]bool{}
+	}
+	s.mayNotPin[chat] = true
 }
 
 // Answered is what a click was answered with; ok is false while it was not.
