@@ -78,6 +78,21 @@ func (s screen) Pin(ctx context.Context, to chat.Address, id string) error {
 	return pins.Pin(ctx, place, id)
 }
 
+// guest reports whether somebody takes part in the room that an address belongs
+// to: in the room itself any participant, on a private line whose it is.
+func (h *house) guest(conv chat.Address, user string) bool {
+	spec, who, ok := h.rooms.Find(conv)
+	if !ok {
+		return false
+	}
+	for _, p := range spec.Participants {
+		if p.User == user && p.User != "" && (who == "" || string(who) == p.ID) {
+			return true
+		}
+	}
+	return false
+}
+
 // pressed takes the buttons of rooms; everything else is an answer to a question
 // of a runner.
 func (h *house) pressed(next func(context.Context, transport.Answer) (transport.Reply, error)) func(context.Context, transport.Answer) (transport.Reply, error) {

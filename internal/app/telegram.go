@@ -32,6 +32,7 @@ func (s *server) telegram(h *house) (*platform, error) {
 		return h.sessions.Receive(ctx, conv, stem, name, r, 0)
 	}
 	opts.Question = func(conv chat.Address, prefix string) string { return h.question(conv, prefix) }
+	opts.Guest = h.guest
 	opts.Logger = s.log
 	bot, err := telegram.New(opts)
 	if err != nil {

@@ -62,6 +62,9 @@ type Options struct {
 	// Store keeps a file that somebody sent; stem is what it may be called by.
 	// nil: files are named as missing.
 	Store func(ctx context.Context, conv chat.Address, stem, name string, r io.Reader) (chat.File, error)
+	// Guest reports whether somebody is served in a chat beside the claimed one: a
+	// participant of a room in its group, and on their own private line. nil: nobody.
+	Guest func(conv chat.Address, user string) bool
 	// Question finds the question whose id begins with a prefix. nil: the prefix
 	// is the id.
 	Question func(conv chat.Address, prefix string) string
