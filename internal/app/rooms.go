@@ -27,6 +27,7 @@ func (s *server) openRooms(h *house) (err error) {
 		Submit: func(ctx context.Context, sub transport.Submission) (transport.Receipt, error) {
 			return h.engine.Submit(ctx, sub)
 		},
+		Sync:  func(ctx context.Context) error { return h.journal.Sync(ctx) },
 		Model: func(ctx context.Context) flow.Model { return s.roomModel(ctx, h) },
 		Taken: func(name string) bool {
 			return name == nativeRunner || slices.Contains(h.agentNames(), name) || h.cli != nil && slices.Contains(h.cli.Names(), name)

@@ -43,6 +43,10 @@ type Options struct {
 	Dir string
 	// Submit gives a submission to the engine.
 	Submit func(context.Context, transport.Submission) (transport.Receipt, error)
+	// Sync returns when all that turns have saved is on stable storage. It is called
+	// before the room's store is told that a post is with its turn, so that no power
+	// cut leaves it in neither. nil: the saving of a turn is enough.
+	Sync func(context.Context) error
 	// Model returns who thinks, nil for the rules of the offline mind. It is
 	// asked at the start of each turn. nil: the offline mind.
 	Model func(context.Context) flow.Model

@@ -35,6 +35,7 @@ type posted struct {
 type port struct {
 	ctx  context.Context
 	sink turn.Sink
+	sync func(context.Context) error // or nil
 
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -53,6 +54,11 @@ func (p *port) post(e facilitate.RoomEffect) error {
 	}
 	if err := p.sink.Checkpoint(p.ctx, x); err != nil {
 		return err
+	}
+	if p.sync != nil {
+		if err := p.sync(p.ctx); err != nil {
+			return err
+		}
 	}
 	p.posts = append(p.posts, x)
 	return nil
@@ -115,7 +121,7 @@ func (a answerer) Run(ctx context.Context, req turn.Request, sink turn.Sink) err
 	if err := sink.Emit(turn.Event{Kind: turn.Started}); err != nil {
 		return err
 	}
-	p := &port{ctx: context.WithoutCancel(ctx), sink: sink}
+	p := &port{ctx: context.WithoutCancel(ctx), sink: sink, sync: a.rooms.opts.Sync}
 	for _, raw := range req.Resume {
 		var x posted
 		if json.Unmarshal(raw, &x) == nil && x.Effect != "" {

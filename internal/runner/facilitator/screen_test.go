@@ -270,3 +270,28 @@ func TestATickThatIrisAskedFor(t *testing.T) {
 		t.Errorf("Iris did not plan: %s", inside)
 	}
 }
+
+// TestAPostIsOnDiskBeforeItsReceipt: when what the turn saved cannot be made
+// durable, the room's store still has the post to deliver, and the next turn shows
+// it.
+func TestAPostIsOnDiskBeforeItsReceipt(t *testing.T) {
+	s := newStage(t)
+	s.end()
+	full, synced := true, 0
+	s.opts.Sync = func(context.Context) error {
+		if synced++; full {
+			return errors.New("no room on the disk")
+		}
+		return nil
+	}
+	s.begin()
+	s.create("")
+	s.do(facilitate.Message("ana", "Where do we eat on Friday?"))
+	if said := s.do(facilitate.Message("ben", "Iris, what do you think?")); said != "" || synced == 0 {
+		t.Errorf("said %q after %d syncs", said, synced)
+	}
+	full = false
+	if said := s.do(facilitate.Message("di", "Somewhere with a terrace")); !strings.Contains(said, "I have no vote") {
+		t.Errorf("the next turn says %q", said)
+	}
+}
