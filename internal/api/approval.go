@@ -25,6 +25,12 @@ type waiting struct {
 	Origin    turn.Origin `json:"origin,omitempty"`
 	At        time.Time   `json:"at"`
 	Until     time.Time   `json:"until"`
+	// What belongs to a question whose asker waits for the answer.
+	Waits   bool          `json:"waits,omitempty"`
+	Tool    string        `json:"tool,omitempty"`
+	Options []turn.Option `json:"options,omitempty"`
+	Many    bool          `json:"many,omitempty"`
+	Always  bool          `json:"always,omitempty"`
 }
 
 // approvals lists the commands that wait for a person, oldest first; with the
@@ -39,7 +45,8 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request, _ caller) err
 	}
 	all := []waiting{}
 	for _, q := range s.waiting(conv) {
-		all = append(all, waiting{q.ID, q.Channel, q.Text, q.Command, q.Reason, q.Rule, q.Span, q.Dir, q.Requester.ID, q.Turn, q.Origin, q.At, q.Until})
+		all = append(all, waiting{q.ID, q.Channel, q.Text, q.Command, q.Reason, q.Rule, q.Span, q.Dir, q.Requester.ID, q.Turn, q.Origin, q.At, q.Until,
+			q.Waits, q.Tool, q.Options, q.Many, q.Always})
 	}
 	answer(w, http.StatusOK, map[string]any{"approvals": all})
 	return nil
@@ -61,6 +68,9 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, c caller) error
 	}](s, w, r)
 	if err != nil {
 		return err
+	}
+	if b.Answer == "" && b.Choice != "" {
+		b.Answer = "yes"
 	}
 	if b.Answer != "yes" && b.Answer != "no" {
 		return bad("answer must be yes or no")

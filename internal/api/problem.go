@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/journal"
 	"github.com/iris-operator/iris/internal/session"
 	"github.com/iris-operator/iris/internal/transport"
@@ -63,6 +64,8 @@ func (s *Server) problemOf(err error) *problem {
 		return s.unknownRunner("")
 	case errors.Is(err, transport.ErrUnknownTurn), errors.Is(err, journal.ErrTruncated):
 		return &problem{Status: http.StatusNotFound, Text: "turn not found"}
+	case errors.Is(err, approval.ErrNoChoice):
+		return &problem{Status: http.StatusBadRequest, Text: err.Error()}
 	case errors.Is(err, transport.ErrUnknownAsk):
 		return &problem{Status: http.StatusNotFound, Text: err.Error()}
 	case errors.Is(err, transport.ErrNotAllowed):

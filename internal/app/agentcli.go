@@ -91,7 +91,7 @@ func (s *server) openCLI(h *house, pictures *picture.Reducer) error {
 		Attach: func(ctx context.Context, req turn.Request) ([]agentcli.Image, []string, error) {
 			return s.cliAttach(ctx, h, pictures, req)
 		},
-		Logger: s.log,
+		Ask: s.cliAsk(h), Audit: s.cliAudit(h), Logger: s.log,
 	}
 	if cfg.Bash.Policy == "off" {
 		opts.Judge = nil

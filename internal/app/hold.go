@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/iris-operator/iris/internal/approval"
 	"github.com/iris-operator/iris/internal/chat"
@@ -131,13 +132,13 @@ func apiPerson(p chat.Person) chat.Person {
 }
 
 func settlement(s *approval.Settlement) *engine.Settlement {
-	return &engine.Settlement{Question: s.Question.ID, Prompt: s.Prompt, Done: s.Done}
+	return &engine.Settlement{Question: s.Question.ID, Prompt: s.Prompt, Live: s.Question.Waits, Loose: s.Loose, Done: s.Done}
 }
 
 // answer settles a question by a button or a call of the API.
 func answer(h *house) func(context.Context, transport.Answer) (transport.Reply, error) {
 	return func(ctx context.Context, a transport.Answer) (transport.Reply, error) {
-		found, err := h.approvals.Pick(a.Ask, a.Conversation, a.From, a.Yes)
+		found, err := h.approvals.Choose(a.Ask, a.Conversation, a.From, approval.Choice{Yes: a.Yes, Words: a.Choice})
 		if err != nil {
 			return transport.Reply{}, err
 		}
@@ -147,14 +148,31 @@ func answer(h *house) func(context.Context, transport.Answer) (transport.Reply, 
 			found.Done(false)
 			return transport.Reply{}, err
 		}
-		text := "Declined: `" + q.Command + "`"
-		if a.Yes {
-			text = "Approved, once: `" + q.Command + "`"
-		}
+		text := answerText(q, a)
 		m := chat.Message{ID: approval.AnswerID(q.ID), From: a.From, Text: text, At: a.At, Thread: a.Thread}
 		receipt, err := h.engine.Settled(context.WithoutCancel(ctx), conv, m, settlement(found))
+		if q.Waits {
+			receipt.Turn = q.Turn // which goes on
+		}
 		return transport.Reply{Turn: receipt.Turn}, err
 	}
+}
+
+// answerText is the message that stands for a button in the log.
+func answerText(q approval.Question, a transport.Answer) string {
+	what := q.Command
+	if what == "" {
+		what, _, _ = strings.Cut(q.Text, "\n")
+	}
+	switch {
+	case !a.Yes:
+		return "Declined: `" + what + "`"
+	case len(q.Options) > 0:
+		return a.Choice
+	case q.Always && strings.EqualFold(a.Choice, "always"):
+		return "Approved, for the session: `" + what + "`"
+	}
+	return "Approved, once: `" + what + "`"
 }
 
 // openDesk makes the place from which Iris speaks to the operator.

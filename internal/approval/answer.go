@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,8 +22,14 @@ type Settlement struct {
 	Yes      bool
 	// By names the person and the message, for records.
 	By string
-	// Prompt is what the model is told in the turn that the answer starts.
+	// Prompt is what the model is told in the turn that the answer starts. It is
+	// empty for a live question: its turn goes on, and no other starts.
 	Prompt string
+	// Loose says of a live question's answer that the words may be meant for
+	// somebody else unless Iris was addressed.
+	Loose bool
+	// outcome is what the asker of a live question gets.
+	outcome Outcome
 
 	done func(taken bool)
 }
@@ -44,15 +51,28 @@ func (b *Book) Word(conv chat.Address, m chat.Message) (*Settlement, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	open := b.answerable(conv, m.At)
-	if len(open) == 0 || m.From.Bot || len(m.Text) > maxAnswer+len(open[0].Command) {
+	if len(open) == 0 || m.From.Bot {
 		return nil, nil
 	}
 	e, text := choose(open, m.Text)
-	yes, no := Affirms(text)
-	if !yes && !no {
+	if len(m.Text) > maxAnswer+len(e.Command) && len(e.Options) == 0 {
 		return nil, nil
 	}
-	return b.settle(e, m.From, yes, fmt.Sprintf("message %s", m.ID), m.Text)
+	r, ok := reading{}, false
+	if e.live != nil {
+		r, ok = e.read(text)
+		if r.loose && !b.opts.Allowed(conv, m.From) {
+			return nil, nil // somebody else talks
+		}
+	} else {
+		var no bool
+		r.yes, no = Affirms(text)
+		ok = r.yes || no
+	}
+	if !ok {
+		return nil, nil
+	}
+	return b.settle(e, m.From, r, fmt.Sprintf("message %s", m.ID), m.Text)
 }
 
 // maxAnswer bounds the words of an answer beside the command it may quote.
@@ -79,6 +99,9 @@ var markWord = sync.OnceValue(func() *regexp.Regexp {
 // choose finds the question that a text is about and returns the rest of it.
 func choose(open []*entry, text string) (*entry, string) {
 	for _, e := range open {
+		if e.Command == "" {
+			continue
+		}
 		if rest, ok := strings.CutSuffix(strings.TrimSpace(text), e.Command); ok && rest != "" {
 			return e, strings.TrimRight(rest, " \t\n`:")
 		}
@@ -100,6 +123,14 @@ func choose(open []*entry, text string) (*entry, string) {
 // the newest of the conversation. Where conv is not zero the question must be one
 // of its own. Errors: an [*OverError], transport.ErrNotAllowed.
 func (b *Book) Pick(id string, conv chat.Address, from chat.Person, yes bool) (*Settlement, error) {
+	return b.Choose(id, conv, from, Choice{Yes: yes})
+}
+
+// ErrNoChoice says that a yes to a question with options names none of them.
+var ErrNoChoice = errors.New("pick one of the answers, or say it in your own words")
+
+// Choose is Pick for questions that have more answers than yes and no.
+func (b *Book) Choose(id string, conv chat.Address, from chat.Person, c Choice) (*Settlement, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if id == "" {
@@ -122,7 +153,11 @@ func (b *Book) Pick(id string, conv chat.Address, from chat.Person, yes bool) (*
 	case e.taken:
 		return nil, &OverError{}
 	}
-	return b.settle(e, from, yes, "message "+AnswerID(id), "")
+	r, ok := e.choose(c)
+	if !ok {
+		return nil, ErrNoChoice
+	}
+	return b.settle(e, from, r, "message "+AnswerID(id), "")
 }
 
 // AnswerID is the id of the message that stands for a button or a call of the
@@ -130,7 +165,7 @@ func (b *Book) Pick(id string, conv chat.Address, from chat.Person, yes bool) (*
 func AnswerID(id string) string { return "answer-" + id }
 
 // settle checks who answers and takes the question. mu must be held.
-func (b *Book) settle(e *entry, from chat.Person, yes bool, how, words string) (*Settlement, error) {
+func (b *Book) settle(e *entry, from chat.Person, r reading, how, words string) (*Settlement, error) {
 	conv, err := e.Conversation()
 	if err != nil {
 		return nil, err
@@ -139,7 +174,27 @@ func (b *Book) settle(e *entry, from chat.Person, yes bool, how, words string) (
 		b.log.Warn("answer of somebody who may not", "question", e.ID, "conversation", e.Channel, "by", who(from), "how", how)
 		return nil, fmt.Errorf("%s may not answer this question: %w", who(from), transport.ErrNotAllowed)
 	}
-	s := &Settlement{Question: e.Question, Yes: yes, By: who(from) + ", " + how}
+	s := &Settlement{Question: e.Question, Yes: r.yes, By: who(from) + ", " + how}
+	if e.live != nil {
+		s.Loose = r.loose
+		s.outcome = Outcome{State: Declined, By: who(from), Words: words, Picked: r.picked, Always: r.always}
+		switch {
+		case r.yes && len(e.Options) > 0:
+			s.outcome.State = Answered
+		case r.yes:
+			s.outcome.State = Approved
+		}
+	} else {
+		s.Prompt = prompt(e, r.yes, from, words)
+	}
+	e.taken = true
+	var once sync.Once
+	s.done = func(taken bool) { once.Do(func() { b.done(e, s, taken) }) }
+	return s, nil
+}
+
+// prompt tells the model how a held command was answered.
+func prompt(e *entry, yes bool, from chat.Person, words string) string {
 	name := "declined"
 	if yes {
 		name = "approved"
@@ -147,11 +202,7 @@ func (b *Book) settle(e *entry, from chat.Person, yes bool, how, words string) (
 	if words != "" {
 		words = "\n\nTheir words: " + words
 	}
-	s.Prompt = fill(name, "{by}", who(from), "{command}", fenced(e.Command), "{words}", words)
-	e.taken = true
-	var once sync.Once
-	s.done = func(taken bool) { once.Do(func() { b.done(e, s, taken) }) }
-	return s, nil
+	return fill(name, "{by}", who(from), "{command}", fenced(e.Command), "{words}", words)
 }
 
 func (b *Book) done(e *entry, s *Settlement, taken bool) {
@@ -159,7 +210,15 @@ func (b *Book) done(e *entry, s *Settlement, taken bool) {
 	defer b.mu.Unlock()
 	if !taken {
 		e.taken = false
+		if e.live != nil && e.live.gone {
+			b.end(e.ID, Withdrawn)
+		}
 		b.wake() // its time may have come meanwhile
+		return
+	}
+	if e.live != nil {
+		b.finish(e.ID, s.outcome)
+		b.log.Info("an agent's question was answered", "question", e.ID, "conversation", e.Channel, "state", s.outcome.State, "by", s.By, "turn", e.Turn)
 		return
 	}
 	state := Declined

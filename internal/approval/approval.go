@@ -2,7 +2,10 @@
 // that are open, who may answer them (one place, [Options.Allowed], for words,
 // buttons and the API alike), and the grants that come of a yes.
 //
-// Questions are durable, one file each, and only they are: a question is a wish
+// A live question ([Book.Ask]) is put by somebody who waits for the answer inside
+// of a turn. It lives in memory and ends with its turn.
+//
+// Questions about held commands are durable, one file each, and only they are: a question is a wish
 // and grants nothing, whoever writes such a file. A grant lives in memory from
 // the answer to the run, passes exactly one command, once, in one conversation,
 // and only while the directory, the environment and the files that the command
@@ -86,6 +89,14 @@ type Question struct {
 	Until     time.Time   `json:"until"`
 	// Scene is what the command would meet, to be compared when it runs.
 	Scene Scene `json:"scene"`
+
+	// What belongs to a live question: see LiveRequest. Waits marks one; it is never
+	// on disk.
+	Tool    string        `json:"tool,omitempty"`
+	Options []turn.Option `json:"options,omitempty"`
+	Many    bool          `json:"many,omitempty"`
+	Always  bool          `json:"always,omitempty"`
+	Waits   bool          `json:"-"`
 }
 
 // Conversation is the address that Channel names.
@@ -93,7 +104,8 @@ func (q Question) Conversation() (chat.Address, error) { return chat.Parse(q.Cha
 
 // Ask is the question as an event carries it.
 func (q Question) Ask() *turn.Ask {
-	return &turn.Ask{ID: q.ID, Text: q.Text, Command: q.Command, Until: q.Until}
+	return &turn.Ask{ID: q.ID, Text: q.Text, Command: q.Command, Until: q.Until,
+		Tool: q.Tool, Options: q.Options, Many: q.Many, Always: q.Always}
 }
 
 // A State says what became of a question.
@@ -104,6 +116,8 @@ const (
 	Pending  State = "pending"
 	Approved State = "approved"
 	Declined State = "declined"
+	// Answered: a question with options was answered.
+	Answered State = "answered"
 	Expired  State = "expired"
 	// Withdrawn: what it asked about is gone, or has changed.
 	Withdrawn State = "withdrawn"
@@ -116,7 +130,7 @@ type OverError struct{ State State }
 // Error is a sentence for people.
 func (e *OverError) Error() string {
 	switch e.State {
-	case Approved, Declined:
+	case Approved, Declined, Answered:
 		return "this question was answered already: " + string(e.State)
 	case Expired:
 		return "this question has expired; ask for it again"
@@ -151,6 +165,7 @@ type entry struct {
 	Question
 	// taken marks a question whose answer is about to be recorded.
 	taken bool
+	live  *Live // whose asker waits; nil: a held command
 }
 
 // A grant passes one command once.
@@ -241,10 +256,19 @@ func (b *Book) Withdraw(conv chat.Address) {
 }
 
 // end forgets an open question and remembers how it ended. mu must be held.
-func (b *Book) end(id string, state State) {
+func (b *Book) end(id string, state State) { b.finish(id, Outcome{State: state}) }
+
+// finish is end with what the asker of a live question is told. mu must be held.
+func (b *Book) finish(id string, o Outcome) {
+	state := o.State
+	e := b.open[id]
 	delete(b.open, id)
 	if b.over = append(b.over, ended{id, state}); len(b.over) > maxOver {
 		b.over = slices.Delete(b.over, 0, len(b.over)-maxOver)
+	}
+	if e != nil && e.live != nil {
+		e.live.finish(o)
+		return
 	}
 	if err := b.remove(id); err != nil && !errors.Is(err, os.ErrNotExist) {
 		// It would be asked again after a restart, which does no harm.
@@ -308,7 +332,7 @@ func (b *Book) sweep(ctx context.Context) time.Duration {
 	b.mu.Unlock()
 	slices.SortFunc(due, older)
 	for _, q := range due {
-		if b.opts.Expired != nil {
+		if b.opts.Expired != nil && !q.Waits { // an asker that waits tells it
 			if err := b.opts.Expired(ctx, q); err != nil {
 				b.log.Error("tell that a question has expired", "question", q.ID, "conversation", q.Channel, "err", err)
 				wait = min(wait, retryTelling)

@@ -84,7 +84,7 @@ func (b *Book) Hold(r Request) (Held, error) {
 			continue
 		}
 		waiting++
-		if e.Hash != hash {
+		if e.Hash != hash || e.live != nil {
 			continue
 		}
 		// People have seen the question as it was put then.

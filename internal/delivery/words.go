@@ -140,6 +140,14 @@ func outcomeWords(outcome, by string) string {
 	return text
 }
 
+// decider names who closed a question, and what they picked.
+func decider(a *turn.Ask) string {
+	if a.By == "" || a.Picked == "" {
+		return a.By
+	}
+	return a.By + ": " + a.Picked
+}
+
 // A draft is the text a turn has said so far, cut to its end.
 type draft struct{ whole, piece string }
 

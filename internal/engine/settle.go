@@ -15,6 +15,11 @@ type Settlement struct {
 	// Question is the id of what is answered, Prompt what the runner is told
 	// instead of the words of the answer.
 	Question, Prompt string
+	// Live says that whoever asked waits inside of a turn: the answer is logged and
+	// starts none.
+	Live bool
+	// Loose says that the words are an answer only if they were said to Iris.
+	Loose bool
 	// Refusal, when not empty, says that this person may not answer. It is told
 	// to them if they spoke to Iris; the message is logged and nobody answers.
 	Refusal string
@@ -61,6 +66,9 @@ func (e *Engine) answered(ctx context.Context, s transport.Submission, d route.D
 		return false, r, nil
 	case a.Refusal != "" && d.Kind != route.Run:
 		return false, r, nil // said to others
+	case a.Loose && d.Kind != route.Run:
+		a.done(false)
+		return false, r, nil
 	case a.Refusal != "":
 		r, err = e.hear(ctx, s.Address, d.Conversation, s.Message)
 		r.Outcome, r.Reply.Text = transport.Commanded, a.Refusal
@@ -91,6 +99,16 @@ func (e *Engine) Settled(ctx context.Context, conv chat.Address, m chat.Message,
 // settled starts the turn of an answer: with the runner of the conversation,
 // whomever the message was meant to be answered by.
 func (e *Engine) settled(ctx context.Context, s transport.Submission, a *Settlement) (transport.Receipt, error) {
+	if a.Live {
+		d := route.Decide(s, e.opts.Snapshot(s.Address))
+		conv := d.Conversation
+		if conv.IsZero() {
+			conv = s.Address
+		}
+		r, err := e.hear(ctx, s.Address, conv, s.Message)
+		a.done(err == nil)
+		return r, err
+	}
 	s.Origin, s.Runner, s.Message.Prompt = turn.FromApproval, "", a.Prompt
 	d := route.Decide(s, e.opts.Snapshot(s.Address))
 	if d.Kind != route.Run || e.runner(d.Runner) == nil {

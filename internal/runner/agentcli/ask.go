@@ -62,7 +62,9 @@ type Asked struct {
 	User         string
 	Project      string
 	Tool         Tool
-	Decision     Decision
+	// What names it in one line: the command, or the tool and what it touches.
+	What     string
+	Decision Decision
 }
 
 // A Decision is for the record of what was asked for.
@@ -302,9 +304,20 @@ func wording(agent string, ev Event, held string) string {
 	return text
 }
 
+// questionText is what a question or a plan says.
+func questionText(ev Event) string {
+	if len(ev.Choices) > 0 {
+		return ev.Choices[0].Question
+	}
+	return ev.Text
+}
+
 // audit records what was asked for.
 func (p *Pool) audit(c *conversation, t *run, ev Event, d Decision) {
-	a := Asked{Conversation: c.addr, Project: c.r.project.Name, Tool: ev.Tool, Decision: d}
+	a := Asked{Conversation: c.addr, Project: c.r.project.Name, Tool: ev.Tool, What: subject(ev), Decision: d}
+	if a.What == "" {
+		a.What = string(ev.Kind) + ": " + clip(oneLine(questionText(ev)), maxSubject)
+	}
 	if t != nil {
 		a.Turn, a.Origin, a.User = t.req.ID, t.req.Origin, cmp.Or(t.req.Message.From.Name, t.req.Message.From.ID)
 	}

@@ -27,7 +27,6 @@ type conversation struct {
 	live   *proc // nil: none that takes messages
 	turn   *run  // nil: none runs
 	active time.Time
-	paused bool // the process was ended because it was idle
 	// chats are texts of work that no turn asked for.
 	chats []string
 }
@@ -182,11 +181,14 @@ func (c *conversation) reap(ctx context.Context) {
 	p, idle := c.live, now.Sub(c.active)
 	due := p != nil && c.turn == nil && idle >= opts.Idle
 	if due {
-		c.live, c.paused = nil, true // a message that comes now waits for the next process
+		c.live = nil // a message that comes now waits for the next process
 	}
 	c.mu.Unlock()
 	if !due {
 		return
+	}
+	if err := c.change(func(r *record) { r.Paused = true }); err != nil {
+		c.r.pool.log.Error("that a session is paused is not kept", "conversation", c.addr, "err", err)
 	}
 	p.end()
 	c.r.pool.tell(ctx, c.addr, fmt.Sprintf("_%s is paused after %s without a message; the next one resumes it._", c.r.project.agent(), minutes(idle)))

@@ -66,6 +66,7 @@ func (t *run) take(p *proc, ev Event) {
 		if len(ev.Prompts) > 0 && !slices.Contains(ev.Prompts, string(t.req.ID)) {
 			return // of a prompt that was given up
 		}
+		t.attach(nil) // what comes now is no part of the turn
 		select {
 		case t.result <- ev:
 		default: // it was answered already

@@ -230,3 +230,21 @@ var errSomething = errors.New("something")
 func lines(l ...string) string { return strings.Join(l, "\n") }
 
 func number(n int) chat.Address { return chat.Address{Space: chat.Web, ID: fmt.Sprintf("t%d", n)} }
+
+// readSession is what the program has noted of its prompts.
+func readSession(t testing.TB, s *stage) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.work, ".clitest", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sessions: %v", err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	return all.String()
+}

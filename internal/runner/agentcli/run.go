@@ -174,11 +174,14 @@ func (t *run) process(ctx context.Context) (p *proc, fresh bool, err error) {
 
 // resumed tells that a paused session goes on.
 func (t *run) resumed(ctx context.Context) {
-	t.c.mu.Lock()
-	paused := t.c.paused && t.c.rec.Known
-	t.c.paused = false
-	t.c.mu.Unlock()
-	if paused {
+	rec, _ := t.c.view() // it was read before
+	if !rec.Paused {
+		return
+	}
+	if err := t.c.change(func(r *record) { r.Paused = false }); err != nil {
+		t.c.r.pool.log.Error("that a session goes on is not kept", "conversation", t.c.addr, "err", err)
+	}
+	if rec.Known {
 		t.c.r.pool.tell(ctx, t.c.addr, "_"+t.agent()+" resumes its session._")
 	}
 }

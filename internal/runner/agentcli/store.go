@@ -23,6 +23,8 @@ type record struct {
 	// seen.
 	Session string `json:"session,omitempty"`
 	Known   bool   `json:"known,omitempty"`
+	// Paused says that the process was ended because it was idle.
+	Paused bool `json:"paused,omitempty"`
 	// Dir, Mode and Model override the project's.
 	Dir   string `json:"dir,omitempty"`
 	Mode  Mode   `json:"mode,omitempty"`
@@ -85,7 +87,7 @@ func (r *record) forget(dir string) {
 			r.Past = r.Past[len(r.Past)-maxPast:]
 		}
 	}
-	r.Session, r.Known, r.Now = "", false, talk{}
+	r.Session, r.Known, r.Paused, r.Now = "", false, false, talk{}
 }
 
 // A shelf keeps the records of one project.

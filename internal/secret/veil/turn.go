@@ -186,7 +186,13 @@ func event(r *redact.Redactor, e turn.Event) turn.Event {
 	}
 	if e.Ask != nil {
 		a := *e.Ask
-		a.Text, a.Command = r.String(a.Text), r.String(a.Command)
+		for _, s := range []*string{&a.Text, &a.Command, &a.Tool, &a.By, &a.Picked} {
+			*s = r.String(*s)
+		}
+		a.Options = nil
+		for _, o := range e.Ask.Options {
+			a.Options = append(a.Options, turn.Option{Label: r.String(o.Label), About: r.String(o.About)})
+		}
 		e.Ask = &a
 	}
 	return e
