@@ -52,7 +52,7 @@ func cliPrograms() []cliProgram {
 // name nobody else has. They work in the workspace, and only the operator reaches
 // them: through the page, the API and the terminal.
 func (s *server) cliProjects(taken []string) (all []agentcli.Project, err error) {
-	for _, p := range cliPrograms() {
+	for _, p := range append(cliPrograms(), s.opts.programs...) {
 		path := programPath(s.opts.Environ, p.name)
 		if path == "" || slices.Contains(taken, p.name) {
 			continue

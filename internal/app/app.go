@@ -32,6 +32,8 @@ type Options struct {
 	listener net.Listener
 	// platforms are served beside the configured ones.
 	platforms []platform
+	// programs are agent programs that are known beside the others.
+	programs []cliProgram
 	// started is called with the running server once it is ready.
 	started func(*server)
 }

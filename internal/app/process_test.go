@@ -25,6 +25,7 @@ import (
 
 	"github.com/iris-operator/iris/internal/app"
 	"github.com/iris-operator/iris/internal/config"
+	"github.com/iris-operator/iris/internal/runner/agentcli/clitest"
 )
 
 // childMark makes a re-executed test binary serve instead of testing.
@@ -39,6 +40,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	clitest.Main()
 	if os.Getenv(childMark) != "" {
 		os.Exit(serveChild())
 	}

@@ -159,18 +159,23 @@ func (t *run) decide(ctx context.Context, p *proc, ev Event, shown chan struct{}
 	return t.permission(p, ev, put)
 }
 
-// put shows a question or its end, and saves that it is open or not.
+// put shows a question or its end, and saves that it is open or not: saved before
+// it is shown, and over after its end was.
 func (t *run) put(ctx context.Context, e turn.Event) error {
-	if a := e.Ask; e.Kind == turn.AskFor && a != nil {
-		s := state{Asked: a.ID}
-		if a.Outcome != "" {
-			s = state{Over: a.ID}
-		}
-		if err := t.sink.Checkpoint(context.WithoutCancel(ctx), s); err != nil {
+	save := func(s state) error { return t.sink.Checkpoint(context.WithoutCancel(ctx), s) }
+	if e.Kind != turn.AskFor || e.Ask == nil {
+		return t.emit(e)
+	}
+	if e.Ask.Outcome == "" {
+		if err := save(state{Asked: e.Ask.ID}); err != nil {
 			return err
 		}
+		return t.emit(e)
 	}
-	return t.emit(e)
+	if err := t.emit(e); err != nil {
+		return err
+	}
+	return save(state{Over: e.Ask.ID})
 }
 
 // permission decides about a tool call or a plan.
