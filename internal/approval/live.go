@@ -124,11 +124,11 @@ const maxWords = 4000
 func (q Question) read(text string) (r reading, ok bool) {
 	text = strings.TrimSpace(text)
 	if len(q.Options) > 0 {
-		if picked, ok := q.pick(text); ok {
-			return reading{yes: true, picked: picked}, true
-		}
 		if text == "" || len(text) > maxWords {
 			return r, false
+		}
+		if picked, ok := q.pick(text); ok {
+			return reading{yes: true, picked: picked}, true
 		}
 		return reading{yes: true, picked: text, loose: true}, true
 	}

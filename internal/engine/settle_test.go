@@ -209,6 +209,40 @@ func TestSettledByAButton(t *testing.T) {
 	}
 }
 
+// TestALiveAnswerStartsNoTurn: it is logged, before whoever waits is told, and its
+// repeat is known as one.
+func TestALiveAnswerStartsNoTurn(t *testing.T) {
+	q := &questions{}
+	j := enginetest.NewJournal()
+	loose := false
+	settle := func(chat.Address, transport.Submission) *engine.Settlement {
+		return &engine.Settlement{Question: "q1", Live: true, Loose: loose, Done: func(taken bool) { q.over("q1", taken) }}
+	}
+	e, _ := enginetest.Start(t, engine.Options{Journal: j, Settle: settle, Runners: runners(func(_ context.Context, _ turn.Request, s turn.Sink) error {
+		return s.Emit(turn.Event{Kind: turn.Final, Text: "ran"})
+	})})
+	for range 2 {
+		r, err := e.Submit(ctx, proven(web, "m1", "yes"))
+		if err != nil || r.Outcome != transport.Logged || r.Turn != "" {
+			t.Errorf("Submit: %+v, %v", r, err)
+		}
+	}
+	r, err := e.Settled(ctx, web, chat.Message{ID: "answer-q1", Text: "Approved"}, settle(web, transport.Submission{}))
+	if err != nil || r.Outcome != transport.Logged {
+		t.Errorf("Settled: %+v, %v", r, err)
+	}
+	if !slices.Equal(q.done, []string{"q1 taken", "q1 taken"}) {
+		t.Errorf("done = %v", q.done)
+	}
+	// Words that were said to others are no answer in somebody's own words.
+	loose = true
+	s := proven(chat.Address{Space: chat.Slack, ID: "C1"}, "m2", "green, I think")
+	s.Direct = false
+	if _, err := e.Submit(ctx, s); err != nil || q.done[len(q.done)-1] != "q1 not taken" {
+		t.Errorf("said to others: %v, done = %v", err, q.done)
+	}
+}
+
 func TestNoticeOnce(t *testing.T) {
 	j := enginetest.NewJournal()
 	e, _ := enginetest.Start(t, engine.Options{Journal: j})

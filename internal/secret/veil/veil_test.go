@@ -153,7 +153,7 @@ func TestWhatARunnerSaysHoldsNoValue(t *testing.T) {
 			{Kind: turn.ToolUse, Tool: &turn.Tool{ID: "1", Result: canary, Phase: turn.End}},
 			{Kind: turn.Text, Text: "dropped cana", Partial: true}, {Kind: turn.Text, Void: true},
 			{Kind: turn.FileOut, Filename: canary, Title: canary, Local: "WEBUI-a/b"},
-			{Kind: turn.AskFor, Ask: &turn.Ask{ID: "q", Text: canary, Command: canary}},
+			{Kind: turn.AskFor, Ask: &turn.Ask{ID: "q", Text: canary, Command: canary, Tool: canary, By: canary, Picked: canary, Options: []turn.Option{{Label: canary, About: canary}}}},
 			{Kind: turn.Text, Text: "tail can", Partial: true},
 			{Kind: turn.Final, Text: "the end: " + canary},
 		} {
