@@ -23,6 +23,9 @@ vet:
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 
+# Under the race detector every process sleeps a second before it exits, so that
+# others may still find something. Tests start hundreds: a moment has to do.
+test: export GORACE = atexit_sleep_ms=20
 test: deps vet
 	$(GO) test -race -timeout 8m ./...
 	$(GO) test -timeout 5m ./facilitate/ ./facilitate/facilitatetest

@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"iris": main, "iris-secret": main, "get-secret": main, "set-secret": main})
 }
 
+// brief has a process under the race detector exit without a second of sleep:
+// the stories start more than a hundred.
+const brief = "atexit_sleep_ms=20"
+
 // patience is how long a story waits for what should take a moment.
 const patience = 60 * time.Second
 
@@ -58,6 +62,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("IRIS_API_PORT", strconv.Itoa(port))
 	env.Setenv("IRIS_PROVIDER", "rehearsal")
 	env.Setenv("USER", "ann")
+	env.Setenv("GORACE", brief)
 	return nil
 }
 

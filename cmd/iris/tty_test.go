@@ -49,7 +49,7 @@ func sit(t *testing.T, home string, args ...string) *person {
 	p := &person{t: t, grown: make(chan struct{})}
 	p.cmd = exec.CommandContext(t.Context(), "sh", append([]string{"-c", session, iris}, args...)...)
 	p.cmd.Dir = home
-	p.cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "USER=ann", "TERM=xterm", "IRIS_PROVIDER=rehearsal",
+	p.cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "USER=ann", "TERM=xterm", "IRIS_PROVIDER=rehearsal", "GORACE=" + brief,
 		"IRIS_API_PORT=" + strconv.Itoa(port)}
 	if p.keys, err = pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 		t.Skip("no pseudo terminals here:", err)

@@ -162,6 +162,7 @@ func (p *place) start(environ ...string) *server {
 		childMark + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "IRIS_WORKSPACE=" + p.workspace,
 		"IRIS_API_PORT=" + strconv.Itoa(p.port), "IRIS_API_TOKEN=" + operatorToken,
 		"IRIS_WEBUI_PASSWORD=" + pagePassword, "IRIS_PROVIDER=rehearsal",
+		"GORACE=atexit_sleep_ms=20", // and no second of sleep before every exit
 	}, p.environ, environ)
 	s := &server{p: p, cmd: cmd, stdout: &record{}, stderr: &record{}, exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = s.stdout, s.stderr
