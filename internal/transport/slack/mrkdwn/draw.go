@@ -11,8 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/iris-operator/iris/internal/gfm"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer/html"
@@ -25,9 +25,9 @@ var markdown = sync.OnceValue(func() parser.Parser {
 	p := parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...), parser.WithInlineParsers(parser.DefaultInlineParsers()...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))
 	p.AddOptions(
-		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
-		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
-		parser.WithInlineParsers(util.Prioritized(extension.NewStrikethroughParser(), 500)),
+		parser.WithParagraphTransformers(util.Prioritized(gfm.Tables(), 200)),
+		parser.WithASTTransformers(util.Prioritized(gfm.Bars(), 0)),
+		parser.WithInlineParsers(util.Prioritized(gfm.Strikethrough(), 500)),
 	)
 	return p
 })
