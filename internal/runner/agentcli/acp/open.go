@@ -90,7 +90,11 @@ func (a *Agent) openSession(ctx context.Context) error {
 	a.id, a.muted = params.ID, true
 	a.mu.Unlock()
 	var s session
-	err := a.step(ctx, method, params, &s, func() { a.begin(firstOf(s.ID, params.ID), s) })
+	err := a.step(ctx, method, params, &s, func() {
+		if id := firstOf(s.ID, params.ID); id != "" {
+			a.begin(id, s)
+		}
+	})
 	var refused *rpcError
 	if params.ID != "" && errors.As(err, &refused) && refused.Code != codeAuth {
 		return fmt.Errorf("%w: %w", agentcli.ErrNoSession, err)
