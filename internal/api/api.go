@@ -124,6 +124,8 @@ type Engine interface {
 	// Conversations lists those in which something runs or waits.
 	Conversations() []engine.Conversation
 	Hear(ctx context.Context, conv chat.Address, m chat.Message) (seq int64, err error)
+	// Line acts on a text as a command of an agent program; ok is false if it is none.
+	Line(ctx context.Context, conv chat.Address, from chat.Person, text string) (reply transport.Reply, ok bool, err error)
 }
 
 // Sessions keeps conversations at rest; *session.Store is one.

@@ -231,6 +231,7 @@ func TestAnswersFollowTheDocument(t *testing.T) {
 	h.want(200, "POST", base+"/stop", "")
 	h.want(200, "POST", base+"/reset", "")
 	h.want(200, "POST", base+"/compact", "")
+	h.want(200, "POST", base+"/command", `{"text":"/status"}`)
 	h.want(200, "POST", "/event", `{"channelId":"WEBUI-t","text":"work"}`)
 	planned := "/schedules/" + h.want(201, "POST", "/schedules", `{"type":"periodic","channelId":"WEBUI-t","text":"x","schedule":"0 9 * * *"}`).str("name")
 	h.want(200, "GET", "/schedules", "")

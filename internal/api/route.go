@@ -62,6 +62,7 @@ func (s *Server) table() []row {
 		{"POST", "/sessions/{id}/stop", operator, s.stop},
 		{"POST", "/sessions/{id}/reset", operator, s.reset},
 		{"POST", "/sessions/{id}/compact", operator, s.compact},
+		{"POST", "/sessions/{id}/command", operator, s.line},
 		{"POST", "/sessions/{id}/inject-turn", operator, s.inject},
 		{"GET", "/sessions/{id}/history", operator, s.sessionHistory},
 		{"GET", "/sessions/{id}/stream", operator, s.stream},

@@ -260,6 +260,30 @@ func (s *Server) compact(w http.ResponseWriter, r *http.Request, _ caller) error
 	return nil
 }
 
+// line acts on a text that people type as a command of an agent program. What is
+// none is told as such, and not done.
+func (s *Server) line(w http.ResponseWriter, r *http.Request, _ caller) error {
+	found, err := s.session(r)
+	if err != nil {
+		return err
+	}
+	b, err := decode[struct {
+		Text string `json:"text"`
+	}](s, w, r)
+	if err != nil {
+		return err
+	}
+	if err := required("text", b.Text); err != nil {
+		return err
+	}
+	reply, ok, err := s.opts.Engine.Line(r.Context(), found.Address(), chat.Person{ID: "api"}, b.Text)
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, map[string]any{"command": ok, "message": reply.Text})
+	return nil
+}
+
 func (s *Server) command(r *http.Request, to session.Session, verb transport.Verb, only turn.ID) (transport.Reply, error) {
 	return s.opts.Engine.Command(r.Context(), transport.Command{
 		Conversation: to.Address(), Verb: verb, From: chat.Person{ID: "api"}, Turn: only,

@@ -110,6 +110,7 @@ func (h *house) cliRunners(all map[string]runner.Runner) {
 // cliSnapshot lets the operator's own conversations reach the projects, and gives
 // them one as the default where there is no model.
 func (s *server) cliSnapshot(h *house, a chat.Address, snap *route.Snapshot) {
+	snap.Programs = h.cli.Names()
 	if a.Space != chat.Web && a.Space != chat.Session {
 		return
 	}

@@ -303,6 +303,7 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 		Early:    func(runner string) bool { return runner == nativeRunner },
 		Snapshot: func(a chat.Address) route.Snapshot { return s.snapshot(h, a) },
 		Verbose:  s.verbose(h),
+		Program:  s.cliCommand(h),
 		Answer:   h.pressed(answer(h)), Settle: s.settle(h),
 		MaxAge: cfg.Turns.MaxAge.Duration(), Grace: cfg.Turns.Grace.Duration(),
 		Hooks: engine.Hooks{

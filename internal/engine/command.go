@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/iris-operator/iris/internal/chat"
+	"github.com/iris-operator/iris/internal/route"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/turn"
@@ -60,6 +61,24 @@ func (e *Engine) Command(ctx context.Context, c transport.Command) (transport.Re
 	return reply, t.err
 }
 
+// Line acts on a text as a command of a conversation with an agent program, as if
+// it had been said there; ok is false if it is none, or nobody's like that answers
+// there. It is for ways in where texts are not commands by themselves.
+func (e *Engine) Line(ctx context.Context, conv chat.Address, from chat.Person, text string) (reply transport.Reply, ok bool, err error) {
+	if err := e.await(ctx); err != nil {
+		return reply, false, err
+	}
+	said, ok := route.ProgramLine(e.opts.Snapshot(conv), text)
+	if !ok {
+		return reply, false, nil
+	}
+	reply, err = e.Command(ctx, transport.Command{Conversation: conv, Verb: said.Verb, Argument: said.Argument, From: from})
+	if err != nil && reply.Text == "" && ctx.Err() == nil && !errors.Is(err, transport.ErrClosing) {
+		reply.Text, err = "_"+err.Error()+"_", nil
+	}
+	return reply, true, err
+}
+
 // Answer settles a question that was put to people.
 func (e *Engine) Answer(ctx context.Context, a transport.Answer) (transport.Reply, error) {
 	if e.opts.Answer == nil {
@@ -81,7 +100,16 @@ func (e *Engine) command(ctx context.Context, c transport.Command) (transport.Re
 		return e.compact(c.Conversation)
 	case transport.Reset:
 		return e.reset(c.Conversation)
-	case transport.Help:
+	case transport.Help, transport.Status, transport.Usage, transport.Mode, transport.Model, transport.Sessions,
+		transport.Resume, transport.Switch, transport.Restart, transport.Unknown:
+		if e.opts.Program != nil {
+			if text, ok, err := e.opts.Program(ctx, c); ok || err != nil {
+				return transport.Reply{Text: text, Running: e.Running(c.Conversation)}, nil, err
+			}
+		}
+		if c.Verb != transport.Help {
+			break
+		}
 		return transport.Reply{Text: saidHelp, Running: e.Running(c.Conversation)}, nil, nil
 	case transport.Verbose:
 		if e.opts.Verbose == nil {

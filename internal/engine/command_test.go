@@ -13,6 +13,7 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/engine"
 	"github.com/iris-operator/iris/internal/engine/enginetest"
+	"github.com/iris-operator/iris/internal/route"
 	"github.com/iris-operator/iris/internal/runner"
 	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/turn"
@@ -402,4 +403,58 @@ func TestAStuckCompactionLosesItsLane(t *testing.T) {
 		}
 		close(hold)
 	})
+}
+
+// TestCommandsOfAgentPrograms: where an agent program answers, its commands go to
+// the hook, help included; elsewhere there are none.
+func TestCommandsOfAgentPrograms(t *testing.T) {
+	cli, other := chat.Address{Space: chat.Web, ID: "cli"}, chat.Address{Space: chat.Web, ID: "native"}
+	var got []transport.Command
+	h, _ := enginetest.Start(t, engine.Options{
+		Runners: runners(func(_ context.Context, _ turn.Request, s turn.Sink) error {
+			return s.Emit(turn.Event{Kind: turn.Final})
+		}),
+		Snapshot: func(a chat.Address) route.Snapshot {
+			snap := route.Snapshot{Default: "native"}
+			if a == cli {
+				snap.Programs = []string{"native"}
+			}
+			return snap
+		},
+		Program: func(_ context.Context, c transport.Command) (string, bool, error) {
+			if c.Conversation != cli {
+				return "", false, nil
+			}
+			if got = append(got, c); c.Verb == transport.Mode {
+				return "", true, errors.New("no such mode")
+			}
+			return "done " + string(c.Verb), true, nil
+		},
+	})
+	for text, want := range map[string]string{"/status": "done status", "help": "done help", "/mode x": "_no such mode_", "/nosuch": "done unknown"} {
+		if r := say(t, h, cli, text, text); r.Outcome != transport.Commanded || r.Reply.Text != want {
+			t.Errorf("%s: %+v, want %q", text, r, want)
+		}
+		reply, ok, err := h.Line(ctx, cli, chat.Person{ID: "ann"}, text)
+		if !ok || err != nil || reply.Text != want {
+			t.Errorf("Line(%s) = %+v, %t, %v, want %q", text, reply, ok, err, want)
+		}
+	}
+	if last := got[len(got)-1]; last.From.ID != "ann" {
+		t.Errorf("the hook got %+v", last)
+	}
+	for _, text := range []string{"/status", "hello"} {
+		if r := say(t, h, other, text, text); r.Outcome != transport.Accepted {
+			t.Errorf("%s where no program answers: %+v", text, r)
+		}
+		if _, ok, err := h.Line(ctx, other, chat.Person{}, text); ok || err != nil {
+			t.Errorf("Line(%s) where no program answers: %t, %v", text, ok, err)
+		}
+	}
+	if r := say(t, h, other, "h", "help"); !strings.Contains(r.Reply.Text, "stop") {
+		t.Errorf("help: %+v", r)
+	}
+	if _, err := h.Command(ctx, transport.Command{Conversation: other, Verb: transport.Status}); err == nil {
+		t.Error("status where no program answers worked")
+	}
 }

@@ -68,6 +68,10 @@ type Options struct {
 	// submission and must be quick. Nil: every conversation is answered by the
 	// runner called "native".
 	Snapshot func(chat.Address) route.Snapshot
+	// Program acts on a command of a conversation with an agent program, Help
+	// included, and returns what to show; ok is false where there is none. nil:
+	// there is none anywhere.
+	Program func(ctx context.Context, c transport.Command) (text string, ok bool, err error)
 	// Verbose acts on "verbose on|off|status" and returns the line to show.
 	// Nil: the command is refused.
 	Verbose func(ctx context.Context, conv chat.Address, argument string) (string, error)

@@ -30,6 +30,9 @@ type Snapshot struct {
 	// Agents are the names that "@name" may call, in the spelling of their
 	// registry; each is also the name of a runner.
 	Agents []string
+	// Programs are the runners that are agent programs: their conversations have
+	// the commands of [Words].
+	Programs []string
 	// Channel is how a channel of Slack is used; nil: as a chat.
 	Channel *Channel
 	// Session finds the session that a thread belongs to; nil: there is none.
@@ -87,6 +90,7 @@ func Decide(s transport.Submission, snap Snapshot) Decision {
 	} else {
 		d.route(s, snap)
 	}
+	d.forward(s, snap)
 	if s.Stale && d.Kind == Run || (s.Stale || s.Late) && d.Kind == Command {
 		d.Kind, d.Verb, d.Argument = Log, "", ""
 	}
@@ -109,8 +113,8 @@ func (d *Decision) route(s transport.Submission, snap Snapshot) {
 		return
 	}
 	addressed := s.Mention || s.Direct || s.Address.Space == chat.Web || s.Origin == turn.FromAPI
-	if verb, arg, ok := ParseCommand(s.Message.Text); ok && (addressed || !s.Reply && bare(verb)) {
-		d.Kind, d.Verb, d.Argument = Command, verb, arg
+	if w, ok := d.said(s, snap); ok && (addressed || !s.Reply && bare(w.Verb)) {
+		d.Kind, d.Verb, d.Argument = Command, w.Verb, w.Argument
 		return
 	}
 	if !addressed && !snap.Hears {

@@ -71,8 +71,8 @@ func (d *Decision) chat(s transport.Submission, snap Snapshot, ch Channel) {
 		return
 	}
 	all := leads && !s.Reply
-	if verb, arg, ok := ParseCommand(s.Message.Text); ok && (addressed || !leads && !s.Reply && bare(verb)) {
-		d.Kind, d.Verb, d.Argument = Command, verb, arg
+	if w, ok := d.said(s, snap); ok && (addressed || all && w.slash || !leads && !s.Reply && bare(w.Verb)) {
+		d.Kind, d.Verb, d.Argument = Command, w.Verb, w.Argument
 		return
 	}
 	if (!leads || addressed || all) && d.call(s, snap) {
@@ -89,7 +89,8 @@ func (d *Decision) sessions(s transport.Submission, snap Snapshot, ch Channel) {
 	d.Conversation, known = session(s, snap)
 	addressed := s.Mention || s.Origin == turn.FromAPI
 	api := ch.Mode == Thread
-	verb, arg, command := ParseCommand(s.Message.Text)
+	w, command := d.said(s, snap)
+	plain := bare(w.Verb) || w.slash && snap.program(d.Runner)
 	switch {
 	case s.Message.From.Bot:
 		// What a bot opens a thread with is its first line; a person's first
@@ -97,9 +98,9 @@ func (d *Decision) sessions(s transport.Submission, snap Snapshot, ch Channel) {
 		if d.Kind = Ignore; !s.Reply && !api {
 			d.Kind, d.Conversation = Log, s.Address
 		}
-	case command && verb == transport.Verbose && addressed, command && s.Reply && known && bare(verb), command && addressed && !api:
-		d.Kind, d.Verb, d.Argument = Command, verb, arg
-		if !s.Reply || !known && verb == transport.Verbose {
+	case command && w.Verb == transport.Verbose && addressed, command && s.Reply && known && plain, command && addressed && !api:
+		d.Kind, d.Verb, d.Argument = Command, w.Verb, w.Argument
+		if !s.Reply || !known && w.Verb == transport.Verbose {
 			d.Conversation = s.Address
 		}
 	case s.Reply && known:

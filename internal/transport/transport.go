@@ -110,6 +110,17 @@ const (
 	Reset   Verb = "reset"
 	Verbose Verb = "verbose"
 	Help    Verb = "help"
+	// What follows is for conversations with an agent program. Unknown is a word
+	// that is no command; it is the Argument.
+	Status   Verb = "status"
+	Usage    Verb = "usage"
+	Mode     Verb = "mode"
+	Model    Verb = "model"
+	Sessions Verb = "sessions"
+	Resume   Verb = "resume"
+	Switch   Verb = "switch"
+	Restart  Verb = "restart"
+	Unknown  Verb = "unknown"
 	// Fail ends Command.Turn at once with Command.Code and the Argument as the
 	// sentence for people. No word of a person means it: it is for transports
 	// whose requests have limits.

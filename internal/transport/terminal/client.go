@@ -285,6 +285,17 @@ func (c *Client) Stop(ctx context.Context, session string, id turn.ID) (running 
 	return out.WasRunning, err
 }
 
+// Line has a text acted on as a command of the agent program that answers in the
+// session, and returns what it says; ok is false if it is none.
+func (c *Client) Line(ctx context.Context, session, text string) (message string, ok bool, err error) {
+	var out struct {
+		Command bool   `json:"command"`
+		Message string `json:"message"`
+	}
+	err = c.do(ctx, "POST", sessionPath(session, "/command"), map[string]string{"text": text}, &out)
+	return out.Message, out.Command, err
+}
+
 // Act posts to one of the session's routes that take no body, reset or compact,
 // and returns what it says.
 func (c *Client) Act(ctx context.Context, session, what string) (message string, err error) {

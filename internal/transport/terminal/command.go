@@ -57,17 +57,37 @@ func (t *talk) enter(ctx context.Context, text string) error {
 			return c.run(t, ctx)
 		}
 	}
+	if strings.HasPrefix(text, "/") {
+		message, ok, err := t.opts.Client.Line(ctx, t.session, text)
+		if err != nil || ok {
+			t.tell(message)
+			return err
+		}
+	}
 	if strings.HasPrefix(text, "/") && !strings.ContainsAny(text[1:], "/ \n.") {
 		return fmt.Errorf("there is no command %s: /help lists them", text)
 	}
 	return t.say(ctx, text)
 }
 
-func (t *talk) help(context.Context) error {
+func (t *talk) help(ctx context.Context) error {
 	for _, c := range commands() {
 		fmt.Fprintf(t.opts.Out, "%-10s %s\n", c.name, c.help)
 	}
+	message, ok, err := t.opts.Client.Line(ctx, t.session, "/help")
+	if err != nil || !ok {
+		return err
+	}
+	fmt.Fprintln(t.opts.Out)
+	t.tell(message)
 	return nil
+}
+
+// tell prints what a command said, without its markup.
+func (t *talk) tell(message string) {
+	if message = strings.Trim(strings.TrimSpace(message), "_"); message != "" {
+		fmt.Fprintln(t.opts.Out, clean(strings.NewReplacer("**", "", "`", "").Replace(message)))
+	}
 }
 
 func (t *talk) history(ctx context.Context) error {

@@ -74,6 +74,13 @@ func newFake(t testing.TB, script func(f *fake, id turn.ID, text string)) *fake 
 	mux.HandleFunc("POST /sessions/{id}/message", f.message)
 	mux.HandleFunc("POST /sessions/{id}/stop", f.stop)
 	mux.HandleFunc("GET /sessions/{id}/stream", f.stream)
+	mux.HandleFunc("POST /sessions/{id}/command", func(w http.ResponseWriter, r *http.Request) {
+		var b struct{ Text string }
+		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+			t.Errorf("a command: %v", err)
+		}
+		f.json(w, map[string]any{"command": b.Text == "/status", "message": map[string]string{"/status": "**Agent**\n- mode: `manual`"}[b.Text]})
+	})
 	mux.HandleFunc("POST /sessions/{id}/reset", func(w http.ResponseWriter, _ *http.Request) {
 		f.json(w, map[string]string{"status": "ok", "message": "Context cleared"})
 	})

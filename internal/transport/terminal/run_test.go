@@ -85,6 +85,7 @@ func TestOneMessage(t *testing.T) {
 		"lines":            {in: "hi\n\nyou", out: "you said hi\nyou said you\n"},
 		"lines, one failed": {in: "fail\nyou\n", out: "you said you\n", notes: "error: the model is overloaded\n",
 			err: ErrTurnFailed.Error()},
+		"a command of an agent program": {in: "/status\nhi\n", out: "Agent\n- mode: manual\nyou said hi\n"},
 		"lines and commands": {in: "/session\n/reset\n/compact\n/stop\n/nope\n/etc/passwd is what\n/quit\nnever\n", err: ErrTurnFailed.Error(),
 			out:   testSession + "\nyou said /etc/passwd is what\n",
 			notes: "Context cleared\nerror: Can't compact while running\nnothing is running\nerror: there is no command /nope: /help lists them\n"},

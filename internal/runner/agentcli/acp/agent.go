@@ -70,6 +70,7 @@ type running struct {
 	id                     string
 	interrupted            bool
 	spoke, refused, worked bool
+	fault                  string // why there is no answer, as the agent says it
 }
 
 // models are what an agent offers to choose from; option is the session's option

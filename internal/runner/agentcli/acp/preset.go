@@ -22,6 +22,9 @@ type Preset struct {
 	keeps bool
 	// meta goes with a new session.
 	meta func(manual bool) map[string]any
+	// asides are the beginnings of what the agent says about itself among the words
+	// of its model; faults those of why there is no answer.
+	asides, faults []string
 	// silence is what a turn without a word means.
 	silence string
 }
@@ -43,6 +46,8 @@ func Copilot() Preset {
 		args: []string{"--acp", "--log-level", "error", "--no-auto-update"}, env: []string{"COPILOT_AUTO_UPDATE=false"},
 		modelFlag: "--model", carrier: carryInstructions,
 		off:     map[string]string{"allow_all": "off"},
+		asides:  []string{"Info: Request failed", "Info: Operation cancelled"},
+		faults:  []string{"Error: Failed to get response from the AI model"},
 		silence: "the agent ended without a word; its model could not be reached, or refused",
 	}
 }

@@ -92,6 +92,8 @@ func (a *Agent) finish(r *running, m message) {
 		ev.Failure = "the agent reached the most requests it may make in one turn"
 	case p.Stop == "refusal":
 		ev.Failure = "the model refused to go on"
+	case r.fault != "":
+		ev.Failure = r.fault
 	case !r.spoke && !r.refused && !r.worked:
 		ev.Failure = firstOf(a.opts.Preset.silence, "the agent ended its turn without a word")
 	}

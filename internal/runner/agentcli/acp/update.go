@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/iris-operator/iris/internal/runner/agentcli"
 )
@@ -48,6 +49,9 @@ func (a *Agent) update(n notification) {
 			return // the first piece of some agents
 		}
 		a.tellHeld()
+		if a.aside(text) {
+			return
+		}
 		if u.Message != a.said {
 			a.flushText()
 			a.said = u.Message
@@ -66,6 +70,25 @@ func (a *Agent) update(n notification) {
 	case "tool_call", "tool_call_update":
 		a.toolCall(u.toolCall, u.Content)
 	}
+}
+
+// aside tells what an agent says about itself as what it is, a notice. mu is held.
+func (a *Agent) aside(text string) bool {
+	rest := strings.TrimSpace(text)
+	for _, s := range a.opts.Preset.faults {
+		if strings.HasPrefix(rest, s) && a.running != nil {
+			a.running.fault = clip(oneLine(strings.TrimPrefix(rest, "Error: ")), 500)
+			return true
+		}
+	}
+	for _, s := range a.opts.Preset.asides {
+		if strings.HasPrefix(rest, s) {
+			a.flushText()
+			a.events.put(agentcli.Event{Kind: agentcli.Notice, Text: oneLine(strings.TrimPrefix(rest, "Info: "))})
+			return true
+		}
+	}
+	return false
 }
 
 // toolCall takes what is new of a call. The start is told when the input is
