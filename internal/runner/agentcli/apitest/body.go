@@ -150,8 +150,17 @@ func (j *judge) tools(m message) error {
 
 // message judges one; fresh says that the one before had another role.
 func (j *judge) message(role string, list []part, fresh bool) error {
-	if role != "user" && role != "assistant" {
+	if role != "user" && role != "assistant" && (role != "system" || j.r.Beta == "") {
 		return fmt.Errorf("unexpected role %q", role)
+	}
+	if role == "system" { // a beta: instructions amid the conversation, none of what the user said
+		for _, p := range list {
+			if p.Type != "text" {
+				return fmt.Errorf("a system message holds %s", p.Type)
+			}
+			j.mark(p)
+		}
+		return nil
 	}
 	if len(list) == 0 {
 		return fmt.Errorf("content must not be empty")

@@ -299,13 +299,13 @@ func FuzzLines(f *testing.F) {
 	for _, file := range files {
 		_, cases := recorded(f, file)
 		for _, c := range cases {
-			var lines []string
+			var lines []byte
 			for _, e := range c {
-				if e.mark == "<-" && len(e.text) < 4000 {
-					lines = append(lines, e.text)
+				if e.mark == "<-" && len(e.text) < 900 && len(lines) < 4000 {
+					lines = append(append(lines, e.text...), '\n')
 				}
 			}
-			f.Add([]byte(strings.Join(lines, "\n")))
+			f.Add(lines)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
