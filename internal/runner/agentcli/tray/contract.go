@@ -1,0 +1,6 @@
+package tray
+
+import _ "embed"
+
+//go:embed contract.md
+var contractText string
