@@ -76,6 +76,7 @@ var plan = []row{
 	{"internal/runner/subagent", "another Iris behind the bridge", list("chat", "turn", "runner", "bridge", "secret")},
 	{"internal/runner/facilitator", "a room of the SDK behind conversations", append(list("chat", "turn", "runner", "transport", "llm", "durable"), "facilitate/...")},
 	{"internal/runner/agentcli", "contract: somebody else's agent program; its processes and turns", list("chat", "turn", "runner", "process", "policy", "durable")},
+	{"internal/runner/agentcli/tray", "files in and out of agent programs", list("chat", "turn")},
 	{"internal/runner/agentcli/...", "the protocols of agent programs", list("runner/agentcli", "process")},
 	{"internal/runner/relay", "a web address that answers", list("chat", "turn", "runner", "secret")},
 	{"internal/gfm", "tables, strikethrough and tasks in Markdown", nil},

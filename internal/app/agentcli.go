@@ -18,6 +18,7 @@ import (
 	"github.com/iris-operator/iris/internal/runner/agentcli"
 	"github.com/iris-operator/iris/internal/runner/agentcli/acp"
 	"github.com/iris-operator/iris/internal/runner/agentcli/claude"
+	"github.com/iris-operator/iris/internal/runner/agentcli/tray"
 	"github.com/iris-operator/iris/internal/sandbox/host"
 	"github.com/iris-operator/iris/internal/turn"
 )
@@ -82,8 +83,12 @@ func (s *server) openCLI(h *house, pictures *picture.Reducer) error {
 	if err != nil {
 		return err
 	}
+	box, err := s.openTrays(h)
+	if err != nil {
+		return err
+	}
 	opts := agentcli.Options{
-		Dir: filepath.Join(cfg.Workspace, "state", "agentcli"), Projects: projects, Environ: s.opts.Environ,
+		Outbox: box, Dir: filepath.Join(cfg.Workspace, "state", "agentcli"), Projects: projects, Environ: s.opts.Environ,
 		Owner: host.Owner(cfg.Workspace), Judge: judge,
 		Notice: func(ctx context.Context, conv chat.Address, text string) error {
 			return h.engine.Notice(context.WithoutCancel(ctx), conv, text)
@@ -147,11 +152,6 @@ func (s *server) serveCLI(ctx context.Context, ready func()) error {
 	return s.house.cli.Serve(ctx)
 }
 
-// cliReadable are the files that people sent to a conversation.
-func (s *server) cliReadable(conv chat.Address) []string {
-	return []string{filepath.Join(s.opts.Config.Workspace, conv.Dir(), "attachments")}
-}
-
 const (
 	// maxCLIImage bounds a picture that goes into a prompt, maxCLIFile what is read
 	// to make one.
@@ -164,24 +164,25 @@ const (
 func (s *server) cliAttach(ctx context.Context, h *house, pictures *picture.Reducer, req turn.Request) (images []agentcli.Image, files []string, err error) {
 	wait, cancel := context.WithTimeout(ctx, s.opts.Config.Turns.Attachments.Duration())
 	defer cancel()
+	var others []tray.File
 	for _, f := range req.Message.Files {
 		if f.Missing == "" {
 			if err := h.awaitFile(wait, f.Local); err != nil {
 				f.Missing = err.Error()
 			}
 		}
-		path, err := h.sessions.Path(f.Local)
-		if f.Missing != "" || err != nil {
-			s.log.Warn("a file did not reach an agent", "turn", req.ID, "file", f.Local, "why", f.Missing, "err", err)
+		if f.Missing != "" {
+			s.log.Warn("a file did not reach an agent", "turn", req.ID, "file", f.Local, "why", f.Missing)
 			continue
 		}
 		if img, ok := s.cliImage(ctx, h, pictures, f.Local); ok {
 			images = append(images, img)
 			continue
 		}
-		files = append(files, path)
+		others = append(others, tray.File{Name: f.Original, Open: func() (io.ReadCloser, error) { return h.sessions.OpenFile(f.Local) }})
 	}
-	return images, files, nil
+	files, err = s.place(ctx, h, req, others)
+	return images, files, err
 }
 
 func (s *server) cliImage(ctx context.Context, h *house, pictures *picture.Reducer, local string) (img agentcli.Image, ok bool) {

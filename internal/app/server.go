@@ -23,6 +23,7 @@ import (
 	"github.com/iris-operator/iris/internal/observe"
 	"github.com/iris-operator/iris/internal/process"
 	"github.com/iris-operator/iris/internal/runner/agentcli"
+	"github.com/iris-operator/iris/internal/runner/agentcli/tray"
 	"github.com/iris-operator/iris/internal/runner/facilitator"
 	"github.com/iris-operator/iris/internal/runner/native"
 	"github.com/iris-operator/iris/internal/runner/subagent"
@@ -75,6 +76,7 @@ type house struct {
 	subagents *subagent.Agents
 	rooms     *facilitator.Rooms
 	cli       *agentcli.Pool
+	inbox     *tray.In // of agent programs
 	bridge    *bridge.Server
 	api       *api.Server
 	site      *web.Site

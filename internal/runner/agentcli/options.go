@@ -79,6 +79,9 @@ type Options struct {
 	// messages have no files.
 	Attach func(ctx context.Context, req turn.Request) (images []Image, files []string, err error)
 
+	// Outbox is where the programs put files for people. nil: nowhere.
+	Outbox Outbox
+
 	// Idle is how long a process without work is kept: 24 h; less than 0: for ever.
 	Idle time.Duration
 	// CommandLabel bounds the label of a command in characters: 800.

@@ -129,6 +129,7 @@ func (p *proc) prepare(rec record) error {
 	if project.System != nil {
 		p.setup.System = project.System(c.addr)
 	}
+	p.contract()
 	if project.Readable != nil {
 		p.setup.Readable = project.Readable(c.addr)
 	}

@@ -306,6 +306,7 @@ func (t *run) interrupt(ctx context.Context, p *proc) (ev Event) {
 
 // finish ends the turn with what it said.
 func (t *run) finish(ev Event) error {
+	t.collect()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.settle(ev)
