@@ -91,6 +91,9 @@ func (o SecretOptions) recipients(ctx context.Context, names []string) ([]age.Re
 	if err != nil {
 		return nil, err
 	}
+	if o.Work != 0 {
+		r.SetWorkFactor(o.Work)
+	}
 	return []age.Recipient{r}, nil
 }
 

@@ -29,6 +29,9 @@ import (
 type SecretOptions struct {
 	Options
 	In *os.File
+	// Work is the logarithm of what it costs to try a passphrase of an export;
+	// 0: the library's, about a second.
+	Work int
 }
 
 // place is where the command line keeps secrets: at the broker if one is named,
