@@ -525,7 +525,7 @@ func TestRealResume(t *testing.T) {
 func TestRealErrors(t *testing.T) {
 	l := newLab(t, agentcli.Auto).open()
 	for _, status := range []string{"401", "500", "529"} {
-		g := l.begin(thread, "ERR"+status)
+		g := l.begin(chat.Address{Space: chat.Web, ID: "e" + status}, "ERR"+status)
 		e, err := g.end()
 		if err != nil || e.Kind != turn.Failed || !strings.Contains(e.Error, status) && !strings.Contains(strings.ToLower(e.Error), "api key") {
 			t.Errorf("%s: %+v, %v; want a failure that names it", status, e, err)

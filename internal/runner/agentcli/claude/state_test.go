@@ -82,6 +82,7 @@ func TestFailures(t *testing.T) {
 		`{"result":"API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}"}`: "The API answered 529: Overloaded",
 		`{"result":"API Error: 500 oops","api_error_status":500}`:                                                               "The API answered 500: oops",
 		`{"result":"API Error: gone","api_error_status":502}`:                                                                   "The API answered 502: gone",
+		`{"result":"Failed to authenticate. API Error: 401 bad key"}`:                                                           "The API answered 401: bad key",
 		`{"result":"API Error: no net"}`:                                                                                        "The API failed: no net",
 		`{"result":"Not logged in · Please run /login"}`:                                                                        "Claude Code is not logged in: run it once on this machine and log in, or give it ANTHROPIC_API_KEY.",
 		`{"result":"Credit balance is too low"}`:                                                                                "Credit balance is too low",

@@ -58,7 +58,7 @@ func reason(m message) string {
 }
 
 // apiError is how Claude puts an error of its API into a text.
-var apiError = regexp.MustCompile(`^API Error:? ?(\d{3})? ?(.*)$`)
+var apiError = regexp.MustCompile(`(?:^|\. )API Error:? ?(\d{3})? ?(.*)$`)
 
 // failure says in a sentence why there is no good answer.
 func failure(m message) string {
