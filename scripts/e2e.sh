@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the web page in a real Chromium, and those of the container
-# level with a container engine of their own. What is not there is installed if
+# level with a container engine of their own, and agent programs against the real ones.
+# What is not there is installed if
 # that is allowed; else the tests are skipped and say so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -41,11 +42,15 @@ elif (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -q
 else
 	echo "e2e: QEMU or a kernel could not be had; the microVM is skipped" >&2
 fi
+# Claude Code, Copilot, Pi and an ACP adapter, from the npm registry.
+IRIS_TEST_CLIS=$(./scripts/clis.sh)
+export IRIS_TEST_CLIS
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 go test -tags e2e -count=1 -timeout 20m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
 # Arguments choose among the tests of the page; the walls run without.
+[ $# -gt 0 ] || go test -tags e2e -count=1 -timeout 20m -p 1 -v ./internal/runner/agentcli/... >>"$log" 2>&1 || status=$?
 [ $# -gt 0 ] || ./scripts/dockerd.sh go test -count=1 -timeout 15m -v ./internal/sandbox/docker >>"$log" 2>&1 || status=$?
 [ $# -gt 0 ] || go test -tags e2e -count=1 -timeout 15m -v -run 'TestMicroVM$' ./internal/sandbox/firecracker >>"$log" 2>&1 || status=$?
 grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$log" || true
