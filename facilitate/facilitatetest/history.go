@@ -13,6 +13,7 @@ import (
 	"github.com/iris-operator/iris/facilitate"
 	"github.com/iris-operator/iris/facilitate/room"
 	"github.com/iris-operator/iris/facilitate/surface"
+	"github.com/iris-operator/iris/facilitate/surface/builtin"
 )
 
 // People are the ids of the rooms in these tests.
@@ -232,4 +233,12 @@ func Delta(s *surface.Surface) room.RoomDelta {
 		}
 	}
 	return room.RoomDelta{Items: []room.ItemPatch{p}, Summary: "sum"}
+}
+
+// Surface returns a built-in surface by name, nil when there is none.
+func Surface(name string) *surface.Surface { return builtin.Named(name) }
+
+// Fresh is what [TwoRun] and [Ballots] want of a built-in surface.
+func Fresh(name string) func() *surface.Surface {
+	return func() *surface.Surface { return builtin.Named(name) }
 }

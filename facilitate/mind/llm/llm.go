@@ -7,6 +7,7 @@ import (
 
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/mind"
+	"github.com/iris-operator/iris/facilitate/room"
 )
 
 // Options configures [New].
@@ -60,4 +61,9 @@ func (m *Mind) Say(ctx context.Context, b mind.SayBeat) (flow.Text[flow.Room], e
 // Whisper implements [mind.Mind].
 func (m *Mind) Whisper(ctx context.Context, b mind.WhisperBeat) (flow.Text[flow.Person], error) {
 	return ask(ctx, m, b.Prompt)
+}
+
+// Reflect answers the one beat of compatibility mode, which sees everything.
+func (m *Mind) Reflect(ctx context.Context, p flow.Prompt[flow.Self], _ *room.State) (flow.Text[flow.Self], error) {
+	return ask(ctx, m, p)
 }

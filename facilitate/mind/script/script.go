@@ -21,6 +21,7 @@ type Answers struct {
 	Self    []string
 	Say     []string
 	Whisper map[principal.ID][]string
+	Reflect []string // of compatibility mode
 }
 
 // A Mind implements [mind.Mind].
@@ -83,4 +84,9 @@ func (m *Mind) Say(_ context.Context, b mind.SayBeat) (flow.Text[flow.Room], err
 // Whisper implements [mind.Mind].
 func (m *Mind) Whisper(_ context.Context, b mind.WhisperBeat) (flow.Text[flow.Person], error) {
 	return flow.Private(b.Who, m.nextOf(m.a.Whisper, b.Who, beat.EncodeText("("+b.Intent+")"))), nil
+}
+
+// Reflect answers the one beat of compatibility mode.
+func (m *Mind) Reflect(context.Context, flow.Prompt[flow.Self], *room.State) (flow.Text[flow.Self], error) {
+	return flow.Inner(m.next(&m.a.Reflect, `{"items":[]}`)), nil
 }
