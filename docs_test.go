@@ -104,16 +104,12 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// testName finds the tests that docs/requirements.md names.
-var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)")
+// testName finds the tests that a document names.
+var testName = regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Za-z0-9_]+)")
 
-// TestRequirementsAreTested checks that every test named in
-// docs/requirements.md exists.
+// TestRequirementsAreTested checks that every test that the documents about tests
+// name exists.
 func TestRequirementsAreTested(t *testing.T) {
-	text, err := os.ReadFile("docs/requirements.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, files := read(t)
 	names := map[string]bool{}
 	for _, f := range files {
@@ -130,13 +126,19 @@ func TestRequirementsAreTested(t *testing.T) {
 			}
 		}
 	}
-	found := testName.FindAllStringSubmatch(string(text), -1)
-	if len(found) < 100 {
-		t.Fatalf("only %d tests are named", len(found))
-	}
-	for _, m := range found {
-		if !names[m[1]] {
-			t.Errorf("docs/requirements.md names %s, which does not exist", m[1])
+	for name, least := range map[string]int{"docs/requirements.md": 100, "docs/facilitation.md": 30, "docs/facilitation-parity.md": 60} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := testName.FindAllStringSubmatch(string(text), -1)
+		if len(found) < least {
+			t.Fatalf("%s names only %d tests", name, len(found))
+		}
+		for _, m := range found {
+			if !names[m[1]] {
+				t.Errorf("%s names %s, which does not exist", name, m[1])
+			}
 		}
 	}
 }

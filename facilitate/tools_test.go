@@ -13,6 +13,7 @@ import (
 	"github.com/iris-operator/iris/facilitate/beat"
 	"github.com/iris-operator/iris/facilitate/flow"
 	"github.com/iris-operator/iris/facilitate/journal/mem"
+	"github.com/iris-operator/iris/facilitate/mind/offline"
 	"github.com/iris-operator/iris/facilitate/mind/script"
 	"github.com/iris-operator/iris/facilitate/policy"
 	"github.com/iris-operator/iris/facilitate/room"
@@ -284,5 +285,31 @@ func TestAChoiceNeedsItsItem(t *testing.T) {
 	a := sit(t, facilitate.Config{Surface: decisions.New(), Mind: m, Tools: tool.All()})
 	if acts := run(t, a, facilitate.OpenItem("ana", "hall", "Which hall")); len(acts) != 0 || a.Canvas()[0].Pinned {
 		t.Errorf("%s", kinds(acts))
+	}
+}
+
+// TestIngestCaucus: a line on a private line is no public event, asks no model, and
+// is the author's whatever comes later; who thinks can be changed in between.
+func TestIngestCaucus(t *testing.T) {
+	a := sit(t, facilitate.Config{Model: func(context.Context, flow.Request) (flow.Response, error) {
+		t.Error("a model was asked")
+		return flow.Response{}, nil
+	}})
+	if err := a.IngestCaucus(t.Context(), "cy", "I can spend at most 15 euros"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.IngestCaucus(t.Context(), "nobody", "let me in"); !errors.Is(err, facilitate.ErrEvent) {
+		t.Errorf("somebody who is not on the roster: %v", err)
+	}
+	if a.Room().Log.Len() != 0 || a.Room().Turn != 0 || len(a.Caucus("cy")) != 1 || a.LastMessage().Channel != facilitate.TCaucus {
+		t.Errorf("%d public lines, %d on the private line, last %+v", a.Room().Log.Len(), len(a.Caucus("cy")), a.LastMessage())
+	}
+	if strings.Contains(context_(t, a, facilitate.ForRoom()), "15") || strings.Contains(context_(t, a, facilitate.ForPerson("ana")), "euros") {
+		t.Error("others read it")
+	}
+	a.SetMind(offline.New())
+	acts, err := a.React(t.Context())
+	if err != nil || kinds(acts) != "caucus:ask_consent>cy" {
+		t.Errorf("with another mind: %s %v", kinds(acts), err)
 	}
 }
