@@ -108,7 +108,7 @@ func TestRealQueuedMessages(t *testing.T) {
 	if all, _, err := w.agent.Models(t.Context()); err != nil || len(all) == 0 {
 		t.Errorf("models %v, %v", all, err)
 	}
-	// Two messages while an answer streams become one turn, and both are accounted for.
+	// Two messages while an answer streams are both accounted for.
 	first := w.send("HOLD")
 	w.until(agentcli.Delta)
 	second, third := w.send("say two"), w.send("say three")
@@ -116,8 +116,12 @@ func TestRealQueuedMessages(t *testing.T) {
 	if e := w.until(agentcli.Result); !slices.Equal(e.Prompts, []string{first}) {
 		t.Errorf("the first result answers %v, want %v", e.Prompts, first)
 	}
-	if e := w.until(agentcli.Result); !slices.Equal(e.Prompts, []string{second, third}) {
-		t.Errorf("the second result answers %v, want both %v and %v", e.Prompts, second, third)
+	var answered []string // by one result, or by two if Claude was quick
+	for len(answered) < 2 {
+		answered = append(answered, w.until(agentcli.Result).Prompts...)
+	}
+	if !slices.Equal(answered, []string{second, third}) {
+		t.Errorf("the next results answer %v, want %v and %v", answered, second, third)
 	}
 	// One while a question waits is taken into the turn at hand. The input of the call
 	// is rewritten.
