@@ -248,3 +248,7 @@ func readSession(t testing.TB, s *stage) string {
 	}
 	return all.String()
 }
+
+func newSink(t testing.TB) *runnertest.Sink { return runnertest.NewSink(t) }
+
+func request(text string) turn.Request { return runnertest.Request(thread, text) }

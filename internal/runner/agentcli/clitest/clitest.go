@@ -41,8 +41,7 @@ type order struct {
 type Driver struct {
 	// EagerErrors makes Open answer ErrNoSession; else the first Result does.
 	EagerErrors bool
-	// Compact makes it a Compacting driver's prompt.
-	Extra []string // variables for the program
+	Extra       []string // variables for the program
 	// FailLaunch and FailAttach are answered instead.
 	FailLaunch, FailAttach error
 }

@@ -35,6 +35,7 @@ import (
 //	PICK a|b;c|d  asks questions with options
 //	PLAN text
 //	TAKEBACK cmd  asks and takes it back at once
+//	NOW           a piece of text: the time in nanoseconds
 //	PID           says its process id
 //	ENV           says its environment
 //	MODE, MODEL, SESSION, DIR  say what they are
@@ -260,6 +261,8 @@ func (p *program) order(word, rest, line string, stop <-chan struct{}) int {
 		p.write(agentcli.Event{Kind: agentcli.Thought, Text: rest})
 	case "NOTE":
 		p.write(agentcli.Event{Kind: agentcli.Notice, Text: rest})
+	case "NOW":
+		p.write(agentcli.Event{Kind: agentcli.Delta, Text: strconv.FormatInt(time.Now().UnixNano(), 10)})
 	case "PID":
 		p.say(strconv.Itoa(os.Getpid()))
 	case "ENV":

@@ -1,0 +1,5 @@
+//go:build !race
+
+package agentcli_test
+
+const raceDetector = false
