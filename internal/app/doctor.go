@@ -133,7 +133,7 @@ func examine(ctx context.Context, opts DoctorOptions) []finding {
 	}
 	cfg := opts.Config
 	all = append(all, examineConfig(opts)...)
-	all = append(all, examineWorkspace(cfg.Workspace), examineDisk(cfg.Workspace), examineAudit(cfg), examineSandbox(ctx, opts), examineToken(opts), examineModel(ctx, cfg))
+	all = append(all, examineWorkspace(cfg.Workspace), examineDisk(cfg.Workspace), examineAudit(cfg), examineSandbox(ctx, opts), examineToken(opts), examineModel(ctx, opts), examineCLI(opts.Environ))
 	all = append(all, programs...)
 	return append(all, examineZone(cfg), examineServer(ctx, opts))
 }

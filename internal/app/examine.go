@@ -205,8 +205,9 @@ func advice(err error, otherwise string) (result, fix string) {
 	return text, otherwise
 }
 
-func examineModel(ctx context.Context, cfg *config.Config) finding {
+func examineModel(ctx context.Context, opts DoctorOptions) finding {
 	f := finding{what: "model"}
+	cfg := opts.Config
 	log := slog.New(slog.DiscardHandler)
 	var m *models
 	vault, err := openSecrets(cfg, newRedactor(cfg), log)
@@ -220,6 +221,12 @@ func examineModel(ctx context.Context, cfg *config.Config) finding {
 		return f
 	}
 	f.result = m.describe()
+	if provider, _ := m.chosen(); provider == "" {
+		if agent := firstCLI(opts.Environ); agent != "" {
+			f.result = agent + " answers: it is on PATH, and no model is configured"
+			return f
+		}
+	}
 	if m.first().Provider == rehearsal.Name {
 		f.result = "none: a rehearsal answers"
 		f.fix = "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or run an Ollama, to let a model answer"

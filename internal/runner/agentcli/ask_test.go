@@ -308,6 +308,24 @@ func TestModeAndModelOfAConversation(t *testing.T) {
 	if got := s.say("RUN echo hi\nMODE"); len(c.questions()) != 0 || !strings.Contains(got, "mode auto") {
 		t.Errorf("in auto: %d questions, %s", len(c.questions()), got)
 	}
+	// Beside a turn that runs: its next call is judged by the new mode, the next
+	// message has a process that was started for it.
+	g := s.start("PID\nWAIT")
+	g.Wait(hasText("waiting"))
+	before := s.status().PID
+	for _, m := range []agentcli.Mode{agentcli.Manual, agentcli.Auto} {
+		if err := s.r.SetMode(t.Context(), thread, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.status().PID != before {
+		t.Error("the process of a running turn was ended")
+	}
+	g.stop(runner.ErrStopped)
+	g.wait()
+	if s.say("hello"); s.status().PID == before {
+		t.Error("the next message has the process that was started for the old mode")
+	}
 	if err := s.r.SetModel(t.Context(), thread, "big"); err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,41 @@ func (c *conversation) close() {
 	}
 }
 
+// renew has the next message start a new process. One that is at work is returned,
+// and ends before that message; another ends at once.
+func (c *conversation) renew() *proc {
+	c.mu.Lock()
+	p, busy := c.live, c.turn != nil
+	if p != nil {
+		p.stale = true
+	}
+	c.mu.Unlock()
+	switch {
+	case p == nil:
+		return nil
+	case busy:
+		return p
+	}
+	p.end()
+	return nil
+}
+
+// fit returns the process if it takes the next message; a stale one is ended.
+func (c *conversation) fit() *proc {
+	c.mu.Lock()
+	p := c.live
+	stale := p != nil && p.stale
+	c.mu.Unlock()
+	switch {
+	case p == nil || p.ended():
+		return nil
+	case stale:
+		p.end()
+		return nil
+	}
+	return p
+}
+
 // reap ends a process that has been idle for too long. One with a turn is at
 // work, and so is one that waits for an answer.
 func (c *conversation) reap(ctx context.Context) {

@@ -351,6 +351,24 @@ func TestStopOfTheDeaf(t *testing.T) {
 	}
 }
 
+// TestStopWhileNobodyReads: a message that does not fit into the pipe of a program
+// that does not read holds up nobody.
+func TestStopWhileNobodyReads(t *testing.T) {
+	s := newStage(t, func(o *agentcli.Options) {
+		o.Projects[0].Driver = speaking{path: "/bin/sh", args: []string{"-c", `echo '{"ready":true}'; exec sleep 600`}}
+		o.InterruptWait, o.EOFWait, o.KillDelay = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+	})
+	g := s.start(strings.Repeat("x", 1<<20))
+	eventually(t, "the process", func() bool { return s.status().Alive })
+	g.stop(runner.ErrStopped)
+	if end, err := g.wait(); err != nil || !end.Stopped {
+		t.Errorf("end = %+v, %v", end, err)
+	}
+	if n := s.pool.Live(); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
 func TestIdleReapAndResume(t *testing.T) {
 	s := newStage(t, nil)
 	before, pid := s.say("SESSION"), strconv.Itoa(s.status().PID)

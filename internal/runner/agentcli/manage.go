@@ -201,8 +201,9 @@ func (r *Runner) Resume(conv chat.Address, id string) (Past, error) {
 	})
 }
 
-// SetMode changes what the program may do in a conversation without being asked;
-// it counts for the next call, also of a turn that runs.
+// SetMode changes what the program may do in a conversation without being asked.
+// It counts for the next call, also of a turn that runs. What the program itself
+// asks about is decided when it starts, so the next message has a new process.
 func (r *Runner) SetMode(ctx context.Context, conv chat.Address, m Mode) error {
 	if _, err := ParseMode(string(m)); err != nil {
 		return err
@@ -212,14 +213,10 @@ func (r *Runner) SetMode(ctx context.Context, conv chat.Address, m Mode) error {
 	if err := c.change(func(rec *record) { rec.Mode = m }); err != nil {
 		return err
 	}
-	p := c.process()
-	if p == nil {
-		return nil
-	}
-	if err := p.agent.SetMode(ctx, m); err != nil && !errors.Is(err, ErrNotOffered) {
-		// The gate obeys the new mode already; the program gets it with its next
-		// process.
-		return fmt.Errorf("tell %s: %w", r.project.agent(), err)
+	if p := c.renew(); p != nil {
+		if err := p.agent.SetMode(ctx, m); err != nil && !errors.Is(err, ErrNotOffered) && !errors.Is(err, ErrGone) {
+			return fmt.Errorf("tell %s: %w", r.project.agent(), err)
+		}
 	}
 	return nil
 }
@@ -229,24 +226,19 @@ func (r *Runner) SetMode(ctx context.Context, conv chat.Address, m Mode) error {
 func (r *Runner) SetModel(ctx context.Context, conv chat.Address, model string) error {
 	c := r.acquire(conv)
 	defer r.release(c)
-	p := c.process()
-	if p != nil && model != "" {
+	renew := true
+	if p := c.process(); p != nil && model != "" {
 		err := p.agent.SetModel(ctx, model)
-		switch {
-		case err == nil:
-			return c.change(func(rec *record) { rec.Model = model })
-		case !errors.Is(err, ErrNotOffered) && !errors.Is(err, ErrGone):
+		if err != nil && !errors.Is(err, ErrNotOffered) && !errors.Is(err, ErrGone) {
 			return err
 		}
+		renew = err != nil
 	}
 	if err := c.change(func(rec *record) { rec.Model = model }); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	busy := c.turn != nil
-	c.mu.Unlock()
-	if p != nil && !busy {
-		p.end()
+	if renew {
+		c.renew()
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type proc struct {
 	readErr error
 	over    chan struct{}
 	ending  sync.Once
+	// stale: a new process takes the next message; guarded by conversation.mu.
+	stale bool
 	// heard is closed when the standard error has ended.
 	heard chan struct{}
 

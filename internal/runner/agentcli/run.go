@@ -83,7 +83,7 @@ func (t *run) do(ctx context.Context) error {
 			saved = true
 		}
 		t.attach(p)
-		if err := p.agent.Send(ctx, prompt); err != nil {
+		if err := t.send(ctx, p, prompt); err != nil {
 			if !fresh && again == 0 && ctx.Err() == nil && !t.begun() {
 				// It had ended since the turn before, and has not had the message.
 				p.end()
@@ -106,6 +106,12 @@ func (t *run) do(ctx context.Context) error {
 		return t.finish(ev)
 	}
 	return failure(nil, "%s could not be brought to take the message.", t.agent())
+}
+
+// send hands the message over. A program that does not read cannot hold up a stop.
+func (t *run) send(ctx context.Context, p *proc, prompt Prompt) error {
+	defer context.AfterFunc(ctx, p.closeInput)()
+	return p.agent.Send(ctx, prompt)
 }
 
 func (t *run) agent() string { return t.c.r.project.agent() }
@@ -155,7 +161,7 @@ func things(images, files int) string {
 
 // process returns the conversation's process. fresh says that it was started now.
 func (t *run) process(ctx context.Context) (p *proc, fresh bool, err error) {
-	if p := t.c.process(); p != nil && !p.ended() {
+	if p := t.c.fit(); p != nil {
 		return p, false, nil
 	}
 	if err := t.emit(turn.Event{Kind: turn.Status, Label: "starting " + t.agent()}); err != nil {

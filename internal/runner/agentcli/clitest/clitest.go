@@ -53,7 +53,7 @@ func (d Driver) Launch(s agentcli.Setup) (agentcli.Launch, error) {
 	if d.FailLaunch != nil {
 		return agentcli.Launch{}, d.FailLaunch
 	}
-	args := []string{"--session", s.Session, "--fresh", s.Fresh, "--model", s.Model}
+	args := []string{"--session", s.Session, "--fresh", s.Fresh, "--model", s.Model, "--mode", string(s.Mode)}
 	if d.EagerErrors {
 		args = append(args, "--eager")
 	}

@@ -83,7 +83,7 @@ func flag(name string) string {
 }
 
 func (p *program) main() int {
-	p.session, p.model = flag("--session"), flag("--model")
+	p.session, p.model, p.mode = flag("--session"), flag("--model"), flag("--mode")
 	unknown := false
 	if p.session == "" {
 		if p.session = flag("--fresh"); p.session == "" {
