@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/iris-operator/iris/internal/transport"
@@ -140,12 +141,16 @@ func outcomeWords(outcome, by string) string {
 	return text
 }
 
-// decider names who closed a question, and what they picked.
-func decider(a *turn.Ask) string {
-	if a.By == "" || a.Picked == "" {
-		return a.By
+// decider names who closed a question, when, and what they picked.
+func decider(a *turn.Ask, at time.Time) string {
+	if a.By == "" {
+		return ""
 	}
-	return a.By + ": " + a.Picked
+	by := a.By + " at " + at.Format("15:04 MST")
+	if a.Picked != "" {
+		by += ": " + a.Picked
+	}
+	return by
 }
 
 // A draft is the text a turn has said so far, cut to its end.

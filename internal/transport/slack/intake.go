@@ -203,7 +203,7 @@ func (in *intake) press(p *press) error {
 		return nil
 	}
 	var conv chat.Address
-	ask, yes, ok := p.answer()
+	ask, yes, choice, ok := p.answer()
 	if v := p.value(); v != "" {
 		ask, yes, ok, conv = v, true, true, chat.Address{Space: chat.Slack, ID: p.Channel.ID}
 	}
@@ -212,7 +212,7 @@ func (in *intake) press(p *press) error {
 	}
 	from := s.people.person(p.User.ID)
 	from.Name = firstOf(from.Name, p.User.Username, p.User.Name)
-	_, err := s.opts.Inbox.Answer(in.ctx, transport.Answer{Ask: ask, Conversation: conv, From: from, Yes: yes, At: s.opts.Now(), Thread: p.Message.Thread})
+	_, err := s.opts.Inbox.Answer(in.ctx, transport.Answer{Ask: ask, Conversation: conv, From: from, Yes: yes, Choice: choice, At: s.opts.Now(), Thread: p.Message.Thread})
 	switch {
 	case errors.Is(err, transport.ErrNotAllowed):
 		s.whisper(in.ctx, p.Channel.ID, p.User.ID, p.Message.Thread, "You may not answer this; it still waits for somebody who may.")

@@ -220,7 +220,7 @@ func TestButtonsAnswerWithWhoPressedThem(t *testing.T) {
 	c := set(t, slacktest.Options{}, nil)
 	c.until("the directory", func() bool { return c.iris.people.person("U2").Name == "bob" })
 	m := c.slack.Put("C1", slacktest.Message{User: slacktest.BotUser, BotID: slacktest.BotID, Text: "may I?"})
-	c.acked(c.slack.Press("C1", "U2", m, pressYes, "ask-1"))
+	c.acked(c.slack.Press("C1", "U2", m, pressPrefix+"yes", "ask-1"))
 	c.acked(c.slack.Press("C1", "U2", m, "of_somebody_else", "ask-1"))
 	c.box.mu.Lock()
 	answers := c.box.answers
@@ -229,7 +229,7 @@ func TestButtonsAnswerWithWhoPressedThem(t *testing.T) {
 	if len(answers) != 1 || answers[0].Ask != "ask-1" || !answers[0].Yes || answers[0].From.ID != "U2" || answers[0].From.Name != "bob" {
 		t.Errorf("answers %+v", answers)
 	}
-	c.acked(c.slack.Press("C1", "U1", m, pressNo, "ask-1"))
+	c.acked(c.slack.Press("C1", "U1", m, pressPrefix+"no", "ask-1"))
 	if e := c.slack.Ephemerals(); len(e) != 1 || e[0].User != "U1" || !strings.Contains(e[0].Text, "may not answer") {
 		t.Errorf("whispered %+v", e)
 	}

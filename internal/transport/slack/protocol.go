@@ -116,20 +116,19 @@ func parseEnvelope(f frame) (e envelope, err error) {
 	return e, nil
 }
 
-// The buttons below a question.
-const (
-	pressYes = "iris_yes"
-	pressNo  = "iris_no"
-)
+// pressPrefix begins the action ids of the buttons below a question; the word of
+// the answer follows.
+const pressPrefix = "iris_"
 
-// answer reads which question a button answers.
-func (p *press) answer() (ask string, yes, ok bool) {
+// answer reads which question a button answers, and how.
+func (p *press) answer() (ask string, yes bool, choice string, ok bool) {
 	for _, a := range p.Actions {
-		if a.ID == pressYes || a.ID == pressNo {
-			return a.Value, a.ID == pressYes, a.Value != "" && p.User.ID != ""
+		word, ours := strings.CutPrefix(a.ID, pressPrefix)
+		if yes, choice, ok = transport.PressedWord(word); ours && ok {
+			return a.Value, yes, choice, a.Value != "" && p.User.ID != ""
 		}
 	}
-	return "", false, false
+	return "", false, "", false
 }
 
 func (ev *event) direct() bool { return ev.ChannelType == "im" || strings.HasPrefix(ev.Channel, "D") }

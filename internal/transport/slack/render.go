@@ -6,6 +6,7 @@ import (
 
 	"github.com/iris-operator/iris/internal/transport"
 	"github.com/iris-operator/iris/internal/transport/slack/mrkdwn"
+	"github.com/iris-operator/iris/internal/turn"
 )
 
 // plainFormat marks a body that Slack is to show as it is.
@@ -45,7 +46,7 @@ func (s *Slack) Render(v transport.View) []transport.Body {
 		last.Text = "_(empty)_"
 	}
 	if v.Ask != nil && v.Ask.Outcome == "" {
-		last.Extra = buttons(last.Text, v.Ask.ID)
+		last.Extra = buttons(last.Text, v.Ask)
 	} else if len(v.Buttons) > 0 {
 		last.Extra = pressButtons(last.Text, v.Buttons)
 	}
@@ -76,6 +77,9 @@ func noteOf(v transport.View) string {
 // question is what a person reads before the buttons.
 func question(v transport.View) string {
 	text := strings.TrimSpace(v.Text)
+	if len(v.Ask.Options) > 0 && v.Ask.Outcome == "" && text == strings.TrimSpace(v.Ask.Text) {
+		text = transport.AskText(v.Ask)
+	}
 	if c := strings.TrimSpace(v.Ask.Command); c != "" && !strings.Contains(text, c) {
 		fence := "```"
 		for strings.Contains(c, fence) {
@@ -89,18 +93,33 @@ func question(v transport.View) string {
 // maxSection is what one section of Block Kit holds.
 const maxSection = 2900
 
-// buttons are the blocks of a question: its text, which is mrkdwn already, and
-// two buttons below.
-func buttons(text, ask string) []byte {
+// buttonsInRow is what one block of actions holds well below its limit of 25.
+const buttonsInRow = 5
+
+// buttons are the blocks of a question: its text, which is mrkdwn already, and a
+// button for every answer below. Their value is the question's id, which is random,
+// and known only while the question is open in the process that put it.
+func buttons(text string, ask *turn.Ask) []byte {
 	type m = map[string]any
 	var blocks []m
 	for _, part := range sections(text) {
 		blocks = append(blocks, m{"type": "section", "text": m{"type": "mrkdwn", "text": part}})
 	}
-	button := func(id, label, style string) m {
-		return m{"type": "button", "action_id": id, "value": ask, "style": style, "text": m{"type": "plain_text", "text": label}}
+	var row []m
+	all := transport.AskButtons(ask)
+	for i, b := range all {
+		e := m{"type": "button", "action_id": pressPrefix + b.Word, "value": ask.ID, "text": m{"type": "plain_text", "text": b.Label}}
+		switch {
+		case !b.Yes:
+			e["style"] = "danger"
+		case i == 0 && len(ask.Options) == 0:
+			e["style"] = "primary"
+		}
+		if row = append(row, e); len(row) == buttonsInRow || i == len(all)-1 {
+			blocks = append(blocks, m{"type": "actions", "elements": row})
+			row = nil
+		}
 	}
-	blocks = append(blocks, m{"type": "actions", "elements": []m{button(pressYes, "Approve once", "primary"), button(pressNo, "Decline", "danger")}})
 	data, err := json.Marshal(blocks)
 	if err != nil {
 		return nil // strings always marshal

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
@@ -42,14 +43,14 @@ func (t *Telegram) settle(ctx context.Context, q *models.CallbackQuery) string {
 		return "You are not among those I serve here."
 	}
 	a := transport.Answer{Conversation: conv, From: person(&q.From), At: t.opts.Now()}
-	switch word, rest := q.Data[:min(len(q.Data), 1)], q.Data[min(len(q.Data), 1):]; {
-	case rest == "":
-		return old
-	case word == sayPress:
+	if rest, ok := strings.CutPrefix(q.Data, sayPress); ok {
 		a.Ask, a.Yes = rest, true
-	case word == sayYes, word == sayNo:
-		a.Ask, a.Yes = t.opts.Question(conv, rest), word == sayYes
-	default:
+	} else if a.Ask, a.Yes, a.Choice, ok = pressed(q.Data); ok {
+		a.Ask = t.opts.Question(conv, a.Ask)
+	} else {
+		return old
+	}
+	if a.Ask == "" {
 		return old
 	}
 	_, err = t.opts.Inbox.Answer(ctx, a)

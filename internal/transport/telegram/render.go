@@ -33,6 +33,9 @@ func render(v transport.View) []transport.Body {
 	}
 	limit = max(minChars, limit-len(transport.RepeatLabel)-1-units(note, true)-len("\n\n<i></i>"))
 	src := clean(v.Text)
+	if a := v.Ask; a != nil && len(a.Options) > 0 && a.Outcome == "" && v.Text == a.Text {
+		src = clean(transport.AskText(a))
+	}
 	d := document{src: src, runs: []run{{text: src}}}
 	if !v.Plain {
 		d = parseMarkdown(src)
@@ -111,21 +114,57 @@ type key struct {
 	Data string `json:"callback_data"`
 }
 
-// The first byte of a key's data is what it says; the rest is the beginning of
-// the question's id: a key holds 64 bytes, and ids may be longer.
+// A key's data is the beginning of the question's id after the word of its answer:
+// a key holds 64 bytes, and ids may be longer. Words stand as their first letter,
+// numbers between two marks.
 const (
-	sayYes  = "y"
-	sayNo   = "n"
-	shortID = 40
+	pickMark = "#"
+	shortID  = 40
 )
 
 func keyboard(a *turn.Ask) []byte {
 	id := a.ID[:min(len(a.ID), shortID)]
-	out, err := json.Marshal(map[string]any{"inline_keyboard": [][]key{{{"✅ Approve once", sayYes + id}, {"❌ Decline", sayNo + id}}}})
+	var rows [][]key
+	var last []key
+	for _, b := range transport.AskButtons(a) {
+		label, data := b.Label, b.Word[:1]+id
+		if strings.HasPrefix(b.Choice, "#") {
+			rows = append(rows, []key{{label, pickMark + b.Word + pickMark + id}})
+			continue
+		}
+		switch {
+		case !b.Yes:
+			label = "❌ " + label
+		case b.Choice == "":
+			label = "✅ " + label
+		}
+		last = append(last, key{label, data})
+	}
+	out, err := json.Marshal(map[string]any{"inline_keyboard": append(rows, last)})
 	if err != nil {
 		return nil
 	}
 	return out
+}
+
+// pressed reads the data of a key.
+func pressed(data string) (ask string, yes bool, choice string, ok bool) {
+	if len(data) < 2 {
+		return "", false, "", false
+	}
+	word, ask := "", data[1:]
+	switch data[:1] {
+	case "y":
+		word = "yes"
+	case "n":
+		word = "no"
+	case "a":
+		word = "always"
+	case pickMark:
+		word, ask, _ = strings.Cut(ask, pickMark)
+	}
+	yes, choice, ok = transport.PressedWord(word)
+	return ask, yes, choice, ok && ask != ""
 }
 
 // A part is what one message shows.

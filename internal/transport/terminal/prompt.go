@@ -86,8 +86,25 @@ func (t *talk) bye(failed error) error {
 	return failed
 }
 
+// reply answers the question that waits inside of the running turn, if the text is
+// an answer to it.
+func (t *talk) reply(ctx context.Context, text string) bool {
+	a := t.screen.asked()
+	if a == nil {
+		return false
+	}
+	yes, choice, ok := replyTo(a, text)
+	if !ok {
+		return false
+	}
+	if _, err := t.opts.Client.Choose(ctx, a.ID, yes, choice); err != nil && ctx.Err() == nil {
+		t.screen.trouble(fmt.Errorf("answer: %w", err))
+	}
+	return true
+}
+
 // listen takes in what the person enters while a turn runs, until ctx ends: stop
-// acts at once, the rest is for later. The terminal is not raw meanwhile, so
+// acts at once, so does the answer to a question that waits, the rest is for later. The terminal is not raw meanwhile, so
 // that one read is one line.
 func (t *talk) listen(ctx context.Context) error {
 	in, err := newInput(ctx, t.opts.In)
@@ -113,6 +130,7 @@ func (t *talk) listen(ctx context.Context) error {
 			if err := t.stopRunning(ctx); err != nil && ctx.Err() == nil {
 				t.screen.trouble(fmt.Errorf("stop: %w", err))
 			}
+		case t.reply(ctx, text):
 		default:
 			t.typed = append(t.typed, text)
 			t.screen.note("(waits until this turn has ended)")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ type screen struct {
 	// said are the whole texts of the turn, piece what came after the last.
 	said  []string
 	piece strings.Builder
+	// waits are the questions that wait inside of the turn, oldest first.
+	waits []*turn.Ask
 }
 
 func (s *screen) paint(style, text string) string {
@@ -44,7 +47,7 @@ func (s *screen) paint(style, text string) string {
 func (s *screen) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said, s.tool = nil, ""
+	s.said, s.tool, s.waits = nil, "", nil
 	s.piece.Reset()
 	s.passing("…")
 }
@@ -203,16 +206,59 @@ func (s *screen) fit(line string) string {
 	return cut(line, s.width()-4)
 }
 
+// ask shows a question, and how it ended. One that waits inside of its turn is kept,
+// so that what is typed answers it.
 func (s *screen) ask(a *turn.Ask) {
 	if a == nil {
 		return
 	}
 	s.settle()
 	s.endLine()
+	if a.Outcome != "" {
+		s.waits = slices.DeleteFunc(s.waits, func(w *turn.Ask) bool { return w.ID == a.ID })
+		line := a.Outcome
+		if a.By != "" {
+			line += " by " + a.By
+		}
+		if a.Picked != "" {
+			line += ": " + a.Picked
+		}
+		fmt.Fprintln(s.notes, indent(oneLine(line)))
+		return
+	}
 	fmt.Fprintln(s.notes, s.paint(bold, "? "+oneLine(a.Text)))
 	if a.Command != "" {
 		fmt.Fprintln(s.notes, indent(clean(a.Command)))
 	}
+	for i, o := range a.Options {
+		fmt.Fprintln(s.notes, indent(oneLine(fmt.Sprintf("%d. %s  %s", i+1, o.Label, o.About))))
+	}
+	if a.Tool == "" && len(a.Options) == 0 {
+		return
+	}
+	s.waits = append(s.waits, a)
+	how := "(yes or no)"
+	switch {
+	case a.Many:
+		how = "(numbers, as in 1, 2, or your own words; no gives no answer)"
+	case len(a.Options) > 0:
+		how = "(a number or your own words; no gives no answer)"
+	case a.Always:
+		how = "(yes, no, or always for this session)"
+	}
+	if s.live {
+		fmt.Fprintln(s.notes, indent(how))
+	}
+}
+
+// asked is the question that a line typed now answers, nil if there is none.
+func (s *screen) asked() *turn.Ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waits) == 0 {
+		return nil
+	}
+	return s.waits[0]
 }
 
 // passing shows a line that the next output takes the place of.

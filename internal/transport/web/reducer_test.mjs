@@ -140,6 +140,18 @@ test("questions are open until answered, settled or expired", () => {
   assert.deepEqual(openAsks(settleAsk(again, "q"), now), []);
 });
 
+test("a question that is over says how it ended, and is not asked again", () => {
+  const ask = { id: "q", text: "which?", options: [{ label: "a" }], until: "2036-01-02T04:00:00Z" };
+  const t = applyAll(emptyThread(), [said("m1", "t1"), f("ask", { ask })]);
+  const over = apply(t, f("ask", { ask: { ...ask, outcome: "answered", by: "ann", picked: "a" } }));
+  assert.deepEqual(openAsks(over, 0), []);
+  const items = over.blocks.flatMap((b) => b.items ?? []).filter((i) => i.kind === "ask");
+  assert.equal(items.length, 1);
+  assert.deepEqual([items[0].settled, items[0].ask.outcome, items[0].ask.by, items[0].ask.picked], [true, "answered", "ann", "a"]);
+  // The end of a question that was never shown shows nothing.
+  assert.equal(apply(emptyThread(), f("ask", { ask: { id: "x", outcome: "expired" } })).blocks.length, 0);
+});
+
 test("the history says which questions wait", () => {
   const ask = (id) => ({ id, text: "may I?", until: "2036-01-02T04:00:00Z" });
   const t = fromHistory({ seq: 9, items: [

@@ -292,8 +292,9 @@ export class Client {
     if (action === "compact") this.flash("info", "Compacting the context…");
   }
 
-  answer(ask, yes) {
-    if (!this.link?.send({ type: "answer", ask, yes })) return this.flash("error", "Not connected. Try again in a moment.");
+  // answer settles a question; choice is an option, "always", or words.
+  answer(ask, yes, choice) {
+    if (!this.link?.send({ type: "answer", ask, yes, choice })) return this.flash("error", "Not connected. Try again in a moment.");
     this.update(store.settleAsk(this.state.data, ask));
   }
 

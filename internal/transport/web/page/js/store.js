@@ -119,7 +119,7 @@ const steps = {
   text: (t, f) => onTurn(t, f, (b) => text(b, f)),
   update: (t, f) => onTurn(t, f, (b) => working(b, { items: dropGrowing(b.items) })),
   file: (t, f) => onTurn(t, f, (b) => add(b, { kind: "file", url: f.url, name: f.filename, title: f.title })),
-  ask: (t, f) => onTurn(t, f, (b) => asked(b, f)),
+  ask: (t, f) => (f.ask?.outcome ? closeAsk(t, f.ask) : onTurn(t, f, (b) => asked(b, f))),
   final: (t, f) => onTurn(t, f, (b) => end(b, f, f.stopped ? "stopped" : "done")),
   delete: (t, f) => onTurn(t, f, (b) => end(b, { ...f, text: "" }, "silent")),
   error: (t, f) => onTurn(t, f, (b) => end(b, f, "failed")),
@@ -251,6 +251,15 @@ function asked(b, f) {
   const key = (b.made ?? 0) + 1;
   const state = f.kept && b.state === "waiting" ? "done" : b.state;
   return { ...b, state, made: key, items: [...b.items, { kind: "ask", ask: f.ask, settled: f.settled, key }] };
+}
+
+// closeAsk says how a question ended, and through whom.
+function closeAsk(t, { id, outcome, by, picked }) {
+  const blocks = t.blocks.map((b) =>
+    b.items?.some((i) => i.kind === "ask" && i.ask.id === id)
+      ? { ...b, items: b.items.map((i) => (i.kind === "ask" && i.ask.id === id ? { ...i, settled: true, ask: { ...i.ask, outcome, by, picked } } : i)) }
+      : b);
+  return { ...t, blocks };
 }
 
 // settleAsk marks a question as answered, or takes that back.

@@ -52,10 +52,27 @@ export function Approvals({ data, client }) {
   return asks.map((a) => html`<section key=${a.id} class="approval" role="alertdialog" aria-label="A question for you">
     <div class="approval-head"><${Icon} name="shield" size=${18} /><strong dir="auto">${a.text || "May this command run?"}</strong><${Left} until=${a.until} now=${now} /></div>
     ${a.command && html`<pre class="approval-command" tabindex="0"><code>${a.command}</code></pre>`}
-    <div class="approval-buttons">
+    ${a.options ? html`<${Choices} ask=${a} client=${client} />` : html`<div class="approval-buttons">
       <button class="button" type="button" onClick=${() => client.answer(a.id, false)}>Deny</button>
+      ${a.always && html`<button class="button" type="button" onClick=${() => client.answer(a.id, true, "always")}>Allow for this session</button>`}
       <button class="button primary" type="button" onClick=${() => client.answer(a.id, true)}>Allow once</button>
-    </div></section>`);
+    </div>`}</section>`);
+}
+
+// Choices are the answers of a question to pick from: one at a press, or several
+// and then sent. A message in the person's own words is an answer too.
+function Choices({ ask, client }) {
+  const [picked, set] = useState([]);
+  const toggle = (n) => set(picked.includes(n) ? picked.filter((x) => x !== n) : [...picked, n].sort((x, y) => x - y));
+  return html`<ul class="approval-choices">${ask.options.map((o, i) => html`<li key=${i}>
+      ${ask.many
+        ? html`<label><input type="checkbox" checked=${picked.includes(i + 1)} onChange=${() => toggle(i + 1)} /><span dir="auto">${o.label}</span></label>`
+        : html`<button class="button" type="button" dir="auto" onClick=${() => client.answer(ask.id, true, "#" + (i + 1))}>${o.label}</button>`}
+      ${o.about && html`<span class="approval-about" dir="auto">${o.about}</span>`}</li>`)}</ul>
+    <div class="approval-buttons"><span class="approval-about">or write your own answer below</span>
+      <button class="button" type="button" onClick=${() => client.answer(ask.id, false)}>No answer</button>
+      ${ask.many && html`<button class="button primary" type="button" disabled=${!picked.length} onClick=${() => client.answer(ask.id, true, picked.map((n) => "#" + n).join(", "))}>Send</button>`}
+    </div>`;
 }
 
 function Left({ until, now }) {

@@ -48,10 +48,17 @@ const Item = memo(function Item({ item, over, last }) {
     case "file":
       return html`<${FileOut} url=${item.url} name=${item.name} title=${item.title} />`;
     case "ask":
-      return html`<div class=${"asked" + (item.settled ? " settled" : "")}><${Icon} name="shield" /><span>Asked for permission${item.ask.command ? html`: <code>${item.ask.command}</code>` : html`: ${item.ask.text}`}</span></div>`;
+      return html`<div class=${"asked" + (item.settled ? " settled" : "")}><${Icon} name="shield" /><span>${item.ask.options ? "Asked" : "Asked for permission"}${item.ask.command ? html`: <code>${item.ask.command}</code>` : html`: ${item.ask.text}`}${item.ask.outcome && html` <em>${ending(item.ask)}</em>`}</span></div>`;
   }
   return null;
 });
+
+// endings are how questions end.
+const endings = { approved: "allowed", declined: "declined", answered: "answered", expired: "nobody answered in time", withdrawn: "withdrawn" };
+
+function ending({ outcome, by, picked }) {
+  return "— " + (endings[outcome] ?? outcome) + (by ? " by " + by : "") + (picked ? ": " + picked : "");
+}
 
 const Text = memo(({ text }) => html`<div class="text" dir="auto" dangerouslySetInnerHTML=${{ __html: markdown(text) }}></div>`);
 
