@@ -87,17 +87,16 @@ func TestRoomOnSlack(t *testing.T) {
 		}
 		return m, "", ""
 	}
-	first := ""
+	first, told := "", 0
 	h.serve(func(s *server) {
 		if _, err := s.house.rooms.Create(facilitator.Spec{ID: "dinner", Topic: "Friday dinner", Channel: "C9", Participants: people}); err != nil {
 			t.Fatal(err)
 		}
-		say := func(channel, user, text string) string {
-			_, envs := h.slack.Say(channel, slacktest.Message{User: user, Text: text})
-			if len(envs) > 0 {
-				return envs[0]
-			}
-			return ""
+		// Every event comes twice, and the acknowledgement of the first is lost.
+		say := func(channel, user, text string) {
+			m, envs := h.slack.Say(channel, slacktest.Message{User: user, Text: text})
+			h.slack.LoseAcks(envs[0], 1)
+			h.slack.Tell(channel, m)
 		}
 		lines := func(n int) {
 			t.Helper()
@@ -119,6 +118,11 @@ func TestRoomOnSlack(t *testing.T) {
 		h.slack.Pace(50*time.Millisecond, 2) // a Slack that says 429 soon
 		say("C9", "U11", "I propose the steak house, @cy")
 		lines(3)
+		say("C9", "U13", "/edit 2 Somewhere with a garden")
+		until(t, "a line is edited", func() bool {
+			v, err := s.house.rooms.View(t.Context(), "dinner", "")
+			return err == nil && v.Lines[1].Edited && strings.Contains(v.Lines[1].Text, "garden")
+		})
 		until(t, "the board is pinned", func() bool { return strings.Contains(board().Text, "steak house") })
 		first = board().TS
 		say("D12", "U12", canary+": I can spend at most 15 euros")
@@ -129,7 +133,19 @@ func TestRoomOnSlack(t *testing.T) {
 		h.slack.Press("D12", "U12", m, action, value)
 		until(t, "it can be taken back", func() bool { _, a, _ := with("D12", "Take it back"); return a != "" })
 		nowhere(t, filepath.Join(h.dir, "state"), canary)
+		v, err := s.house.rooms.View(t.Context(), "dinner", "cy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range v.Private.Lines {
+			if l.From == "cy" {
+				told++
+			}
+		}
 	})
+	if told != 1 {
+		t.Errorf("what Cy said once is there %d times", told)
+	}
 	h.serve(func(s *server) { // after a restart
 		h.slack.Say("C9", slacktest.Message{User: "U14", Text: "I propose the noodle bar"})
 		until(t, "the words are said", func() bool {
@@ -232,8 +248,13 @@ func TestPollOnTelegram(t *testing.T) {
 		for _, u := range users {
 			until(t, "no key is left for "+u.FirstName, func() bool { id, _ := key(u.ID, "Soup"); return id == 0 })
 		}
-		if r.says(-100, "not for its participants")() {
+		if r.says(-100, "for its participants")() {
 			t.Error("somebody outside of the room was answered")
 		}
 	})
+	for _, w := range r.api.Wrong() {
+		if !strings.Contains(w, "inside the wait") { // the board is beside the replies
+			t.Error(w)
+		}
+	}
 }
