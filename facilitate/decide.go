@@ -81,6 +81,35 @@ func Outcomes(set *tool.Set, v beat.Vocabulary) int {
 	return max(n, 1)
 }
 
+// menu says what each tool does and which intents go with it: the schema alone
+// does not tell which values belong together.
+func (a *Agent) menu(v beat.Vocabulary) string {
+	var b strings.Builder
+	b.WriteString("\n\n# The tools\n\n")
+	for _, name := range v.Tools {
+		spec, _ := a.tools.Spec(name)
+		var intents []string
+		for _, i := range spec.Intents {
+			if slices.Contains(v.Intents, i) {
+				intents = append(intents, i)
+			}
+		}
+		if len(intents) == 0 && len(spec.Intents) > 0 {
+			continue // the policy leaves it out
+		}
+		fmt.Fprintf(&b, "- %s: %s. Intents: %s.", name, spec.Description, strings.Join(intents, ", "))
+		if _, ok := a.tools.Person(name); ok {
+			b.WriteString(" Needs a target.")
+		}
+		if spec.OnItem {
+			b.WriteString(" Needs an item in focus.")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("- none: hold.\n")
+	return b.String()
+}
+
 // A choiceSchema is the schema of a choice within v.
 type choiceSchema struct {
 	v    beat.Vocabulary
@@ -105,7 +134,7 @@ func (s *session) decide(ctx context.Context) (room.Choice, error) {
 	v := s.vocabulary(&st)
 	pol := s.policy()
 	d := room.SelfDelta{Choice: room.Choice{Tool: room.None}}
-	p, err := flow.Ask(beat.System(pol.Text, beat.SelfBeat), s.schema(v), view.Self(&st, s.view()))
+	p, err := flow.Ask(beat.System(pol.Text, beat.SelfBeat)+s.menu(v), s.schema(v), view.Self(&st, s.view()))
 	if err != nil {
 		return d.Choice, err
 	}

@@ -313,3 +313,34 @@ func TestIngestCaucus(t *testing.T) {
 		t.Errorf("with another mind: %s %v", kinds(acts), err)
 	}
 }
+
+// TestTheModelIsToldWhatToolsDo, and of intents only those that the policy allows.
+func TestTheModelIsToldWhatToolsDo(t *testing.T) {
+	p, err := policy.Preset("vote-teller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	system := ""
+	m := func(_ context.Context, r flow.Request) (flow.Response, error) {
+		if r.Level == flow.RankSelf {
+			system = r.System
+		}
+		return flow.Response{Text: `{"items":[],"record":{},"notes":[],"choice":{"tool":"none","rationale":"r"}}`}, nil
+	}
+	a := sit(t, facilitate.Config{Model: m, Policy: p, Tools: tool.All()})
+	run(t, a, facilitate.Message("ana", "Where do we eat on Friday?"))
+	_, menu, ok := strings.Cut(system, "# The tools")
+	if !ok {
+		t.Fatalf("the system text is %s", system)
+	}
+	for _, want := range []string{"- open_poll: open the vote", "Needs an item in focus", "- nudge: remind one person in private of your open question. Intents: nudge. Needs a target.", "- schedule: ", "soon, later, tomorrow", "needs_host", "- none: hold"} {
+		if !strings.Contains(menu, want) {
+			t.Errorf("no %q in %s", want, menu)
+		}
+	}
+	for _, never := range []string{tool.NameTension, tool.CoachWording, tool.Safety} {
+		if strings.Contains(menu, never) {
+			t.Errorf("%q is not the policy's: %s", never, menu)
+		}
+	}
+}
