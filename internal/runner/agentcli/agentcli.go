@@ -197,6 +197,10 @@ type Event struct {
 	Usage       *Usage
 }
 
+// Unasked stands among the Prompts of a Result for work that the program began by
+// itself, such as a look at what a background command has printed.
+const Unasked = "unasked"
+
 // A Tool is a tool call as the program describes it.
 type Tool struct {
 	ID    string

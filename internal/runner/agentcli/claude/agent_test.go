@@ -265,7 +265,7 @@ func TestEachMessageIsAccountedFor(t *testing.T) {
 		"a command of Claude's own, never repeated": {[]string{"/cost", "b"}, []string{initLine, strings.Replace(doneLine, `"num_turns":1`, `"num_turns":0`, 1), initLine, replayLine("b"), doneLine},
 			[][]string{{"/cost"}, {"b"}}},
 		"a background task reports first": {[]string{"a"},
-			[]string{`{"type":"system","subtype":"task_notification","task_id":"x"}`, initLine, doneLine, initLine, replayLine("a"), doneLine}, [][]string{nil, {"a"}}},
+			[]string{`{"type":"system","subtype":"task_notification","task_id":"x"}`, initLine, doneLine, initLine, replayLine("a"), doneLine}, [][]string{{agentcli.Unasked}, {"a"}}},
 		"ids of others": {[]string{"a"}, []string{initLine, replayLine("zzz"), replayLine("a"), replayLine("a"), doneLine}, [][]string{{"a"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -293,6 +293,7 @@ func (s *state) result(m message) []agentcli.Event {
 		e.Prompts = s.taken
 	case s.told && m.Turns > 0:
 		// A background task reported and Claude took a turn to think about it.
+		e.Prompts = []string{agentcli.Unasked}
 	case len(s.sent) > 0: // a command of its own, which it does not repeat
 		e.Prompts = s.sent[:1:1]
 		s.sent = slices.Clone(s.sent[1:])
