@@ -172,8 +172,15 @@ func (j *judge) message(role string, list []part, fresh bool) error {
 		// A new answer: what was said before it is old.
 		j.texts, j.r.Results = nil, nil
 	}
+	// What a turn that failed or was stopped had said is old as well.
+	if slices.ContainsFunc(list, func(p part) bool { return p.Type == "text" && significant(p.Text) }) {
+		j.texts = nil
+	}
 	for i, p := range list {
 		j.mark(p)
+		if p.Type == "text" && strings.HasPrefix(strings.TrimSpace(p.Text), "[Request interrupted") {
+			j.texts = nil
+		}
 		if err := j.part(role, p); err != nil {
 			return fmt.Errorf("content.%d: %w", i, err)
 		}

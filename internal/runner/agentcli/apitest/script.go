@@ -11,7 +11,7 @@ import (
 )
 
 // The words of a prompt, each at the start of a line or after a space; an argument
-// goes to the end of its line. The first one counts.
+// goes to the end of its line. The last one counts.
 //
 //	RUN: cmd        one call of Bash; RUN2: a;;b two in one message
 //	BASHLC: cmd     the same of bash, as Pi and Copilot call it
@@ -64,10 +64,11 @@ func (s *Server) script(r *Request) script {
 	if len(r.Results) > 0 && r.Text == "" {
 		return script{blocks: []block{text("FINAL after tool: " + quote(r.Results))}}
 	}
-	m := words.FindStringSubmatch(r.Text)
-	if m == nil || strings.HasPrefix(r.Text, "Command:") {
+	found := words.FindAllStringSubmatch(r.Text, -1)
+	if len(found) == 0 || strings.HasPrefix(r.Text, "Command:") {
 		return script{blocks: []block{text("echo: " + r.Text)}}
 	}
+	m := found[len(found)-1]
 	if m[4] != "" {
 		return s.failure(r.Text, m[4], m[5])
 	}
