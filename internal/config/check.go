@@ -30,6 +30,13 @@ func collect(t reflect.Type, prefix, path string, out *[]Field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key := f.Tag.Get("toml")
+		if f.Anonymous {
+			collect(f.Type, prefix, path+f.Name+".", out)
+			continue
+		}
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+			continue // a list of tables is documented by hand
+		}
 		if key == "" || key == "-" {
 			continue
 		}
@@ -44,9 +51,12 @@ func collect(t reflect.Type, prefix, path string, out *[]Field) {
 func fileKeys() []string {
 	var out []string
 	for _, f := range Fields() {
+		if table, _, ok := strings.Cut(f.Key, "."); ok && !slices.Contains(out, table) {
+			out = append(out, table)
+		}
 		out = append(out, f.Key)
 	}
-	return out
+	return append(out, projectKeys()...)
 }
 
 // check refuses values that cannot be meant.
@@ -75,6 +85,9 @@ func (c *Config) check() error {
 	}
 	if c.Compact.Target >= c.Compact.Threshold {
 		return fmt.Errorf("IRIS_COMPACT_TARGET=%v must be below IRIS_COMPACT_THRESHOLD=%v", c.Compact.Target, c.Compact.Threshold)
+	}
+	if err := c.checkProjects(); err != nil {
+		return err
 	}
 	if err := oneOf("IRIS_LOG_LEVEL", c.Log.Level, "debug", "info", "warn", "error"); err != nil {
 		return err

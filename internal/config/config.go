@@ -31,6 +31,10 @@ type Config struct {
 	// BaseDomain is where people reach the page from outside.
 	BaseDomain string `toml:"base_domain" env:"IRIS_BASE_DOMAIN" default:"none" help:"public domain of the page, for links that Iris gives to people"`
 
+	AgentPrograms `toml:"-"`
+	// Projects are the directories in which agent programs work.
+	Projects []Project `toml:"projects"`
+
 	API         API         `toml:"api"`
 	Web         Web         `toml:"web"`
 	Model       Model       `toml:"model"`

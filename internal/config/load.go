@@ -51,7 +51,13 @@ func Load(src Source) (cfg *Config, warnings []string, err error) {
 	if src.Workspace != "" {
 		environ["IRIS_WORKSPACE"] = src.Workspace
 	}
-	cfg = &Config{environ: environ, Bridge: bridgeDefaults()}
+	// The names that Slack's own documentation has for the two tokens.
+	for _, name := range []string{"SLACK_APP_TOKEN", "SLACK_BOT_TOKEN"} {
+		if environ["IRIS_"+name] == "" && environ[name] != "" {
+			environ["IRIS_"+name] = environ[name]
+		}
+	}
+	cfg = &Config{environ: environ, Bridge: bridgeDefaults(), AgentPrograms: programDefaults()}
 	more, err := cfg.readFile(src, environ)
 	if err != nil {
 		return nil, nil, err
@@ -61,6 +67,9 @@ func Load(src Source) (cfg *Config, warnings []string, err error) {
 		return nil, nil, err
 	}
 	cfg.fill(src)
+	if cfg.Closed() {
+		warnings = append(warnings, "no project names allow_channels or allow_users: nobody reaches an agent from a chat")
+	}
 	if err := cfg.check(); err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +186,7 @@ func (c *Config) readFile(src Source, environ map[string]string) (warnings []str
 	if info.Mode().Perm()&0o022 != 0 {
 		return nil, fmt.Errorf("%s can be written by other users (mode %04o): chmod 600 it", path, info.Mode().Perm())
 	}
-	md, err := toml.Decode(string(data), c)
+	md, err := c.decode(string(data))
 	if err != nil {
 		var perr toml.ParseError
 		if errors.As(err, &perr) {
@@ -194,6 +203,29 @@ func (c *Config) readFile(src Source, environ map[string]string) (warnings []str
 	}
 	c.File = path
 	return warnings, nil
+}
+
+// decode reads the file. "model" is a table, or a text: the model of agent
+// programs.
+func (c *Config) decode(text string) (toml.MetaData, error) {
+	var kind struct{ Model any }
+	if md, err := toml.Decode(text, &kind); err != nil {
+		return md, err
+	}
+	// A field shadows what is deeper.
+	table := struct {
+		*Config
+		*AgentPrograms
+	}{c, &c.AgentPrograms}
+	if _, plain := kind.Model.(string); !plain {
+		return toml.Decode(text, &table)
+	}
+	named := struct {
+		*Config
+		*AgentPrograms
+		Model *string `toml:"model"`
+	}{c, &c.AgentPrograms, &c.AgentPrograms.Model}
+	return toml.Decode(text, &named)
 }
 
 func findFile(src Source, environ map[string]string) string {
@@ -289,6 +321,7 @@ func (c *Config) fill(src Source) {
 	def(&c.Workspace, "~/.iris")
 	c.Workspace = expand(c.Workspace, src)
 	def(&c.Sandbox, "host")
+	c.fillProjects(src)
 	if c.Env != "preview" {
 		c.Env = "prod"
 	}

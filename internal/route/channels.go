@@ -24,9 +24,12 @@ const (
 	InteractiveThread Mode = "interactive-thread"
 	// Passthrough: everything is forwarded to a web address, which answers.
 	Passthrough Mode = "passthrough"
+	// Agent: every thread that Iris is mentioned in is a conversation with the
+	// agent program of a project.
+	Agent Mode = "agent"
 )
 
-func (m Mode) sessions() bool { return m == Thread || m == InteractiveThread }
+func (m Mode) sessions() bool { return m == Thread || m == InteractiveThread || m == Agent }
 
 // Sessions reports that every thread is a conversation of its own.
 func (c Channel) Sessions() bool { return c.Mode.sessions() }
@@ -43,6 +46,12 @@ type Channel struct {
 	SecretName  string          `json:"secretName,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	ReplyPrefix string          `json:"replyPrefix,omitempty"`
+	// Project names the one that answers, with Agent; empty: the first whose lists
+	// take the message.
+	Project string `json:"project,omitempty"`
+	// Listed says that meta/channels.json has an entry for the channel, which then
+	// counts more than the lists of projects.
+	Listed bool `json:"-"`
 }
 
 // Channels are the entries of meta/channels.json by id, or by the beginning of
@@ -67,10 +76,16 @@ func ParseChannels(data []byte) (all Channels, warnings []string, err error) {
 		case "admin":
 			c.Mode = Chat
 		case Chat, Leads, Thread, InteractiveThread, Passthrough:
+		case Agent:
+			if c.Project == "" {
+				warnings = append(warnings, fmt.Sprintf("%q is ignored: mode agent needs the name of a project", id))
+				continue
+			}
 		default:
 			warnings = append(warnings, fmt.Sprintf("%q is ignored: there is no mode %q", id, c.Mode))
 			continue
 		}
+		c.Listed = true
 		all[id] = c
 	}
 	slices.Sort(warnings)

@@ -33,10 +33,16 @@ type Snapshot struct {
 	// Programs are the runners that are agent programs: their conversations have
 	// the commands of [Words].
 	Programs []string
+	// Projects are those that a chat can reach, in the order of the configuration:
+	// the first that takes a message answers it.
+	Projects []Project
 	// Channel is how a channel of Slack is used; nil: as a chat.
 	Channel *Channel
 	// Session finds the session that a thread belongs to; nil: there is none.
 	Session func(thread string) (chat.Address, bool)
+	// With names the runner that the session of a thread is with; nil or empty: its
+	// channel's. A thread stays with the project that it began with.
+	With func(thread string) string
 }
 
 // A Kind says what is to be done with a message.
@@ -108,6 +114,12 @@ func (d *Decision) route(s transport.Submission, snap Snapshot) {
 	if s.Message.From.Bot {
 		d.Kind = Log
 		return
+	}
+	if s.Address.Space == chat.Telegram && !snap.Hears {
+		if project, ok := snap.project(s); ok {
+			d.whole(s, project)
+			return
+		}
 	}
 	if !snap.Hears && d.call(s, snap) {
 		return

@@ -23,7 +23,21 @@ func (d *Decision) slack(s transport.Submission, snap Snapshot) {
 		d.unasked(s, snap, ch)
 		return
 	}
+	project, direct := Project{}, false
+	if private(s) && !ch.Listed {
+		project, direct = snap.project(s)
+	}
 	switch {
+	case direct:
+		d.whole(s, project)
+	case ch.Mode == Agent && s.Direct && ch.Project != "":
+		if project, ok := snap.named(ch.Project, s); ok {
+			d.whole(s, project)
+		} else {
+			d.Kind = Ignore
+		}
+	case ch.Mode == Agent && !s.Direct:
+		d.agent(s, snap, ch)
 	case ch.Mode == Passthrough:
 		d.relay(s, ch)
 	case ch.Mode.sessions() && !s.Direct:
@@ -33,12 +47,20 @@ func (d *Decision) slack(s transport.Submission, snap Snapshot) {
 	}
 }
 
+// asked reports that the message came from the API, which speaks to Iris alone.
+func asked(s transport.Submission) bool { return s.Origin == turn.FromAPI }
+
 // unasked decides about what no person says at this moment.
 func (d *Decision) unasked(s transport.Submission, snap Snapshot, ch Channel) {
 	switch {
 	case s.Origin == turn.FromApproval:
 		if ch.Mode.sessions() && s.Message.Thread != "" {
 			d.Conversation, _ = session(s, snap)
+		}
+		if ch.Mode == Agent && ch.Project != "" {
+			d.Runner = ch.Project
+		} else if project, ok := snap.project(s); ok && !ch.Listed {
+			d.Runner = project.Name
 		}
 	case ch.Mode == Passthrough:
 		d.Kind = Ignore // there is nobody of ours to run it
