@@ -18,6 +18,7 @@ import (
 	"github.com/iris-operator/iris/internal/runner/agentcli"
 	"github.com/iris-operator/iris/internal/runner/agentcli/acp"
 	"github.com/iris-operator/iris/internal/runner/agentcli/claude"
+	"github.com/iris-operator/iris/internal/runner/agentcli/pi"
 	"github.com/iris-operator/iris/internal/runner/agentcli/tray"
 	"github.com/iris-operator/iris/internal/sandbox/host"
 	"github.com/iris-operator/iris/internal/turn"
@@ -33,19 +34,22 @@ type cliProgram struct {
 // is also that of the program, and of the project that there is without any
 // configuration.
 func cliPrograms() []cliProgram {
-	speaking := func(preset acp.Preset) func(*server) (agentcli.Driver, error) {
-		return func(s *server) (agentcli.Driver, error) {
-			return acp.New(acp.Options{
-				Preset: preset, Env: agentcli.Environ(s.opts.Environ), Owner: host.Owner(s.opts.Config.Workspace),
-				Home: lookup(s.opts.Environ, "HOME"), Version: s.opts.Version,
-			})
-		}
-	}
 	return []cliProgram{
 		{"claude", "Claude Code", func(*server) (agentcli.Driver, error) { return claude.New(claude.Options{}) }},
-		{"copilot", "GitHub Copilot", speaking(acp.Copilot())},
-		{"hermes", "Hermes", speaking(acp.Hermes())},
-		{"gemini", "Gemini CLI", speaking(acp.Gemini())},
+		{"copilot", "GitHub Copilot", speakACP(acp.Copilot())},
+		{"pi", "Pi", func(*server) (agentcli.Driver, error) { return pi.New(pi.Options{}), nil }},
+		{"hermes", "Hermes", speakACP(acp.Hermes())},
+		{"gemini", "Gemini CLI", speakACP(acp.Gemini())},
+	}
+}
+
+// speakACP makes the driver of an agent that speaks the Agent Client Protocol.
+func speakACP(preset acp.Preset) func(*server) (agentcli.Driver, error) {
+	return func(s *server) (agentcli.Driver, error) {
+		return acp.New(acp.Options{
+			Preset: preset, Env: agentcli.Environ(s.opts.Environ), Owner: host.Owner(s.opts.Config.Workspace),
+			Home: lookup(s.opts.Environ, "HOME"), Version: s.opts.Version,
+		})
 	}
 }
 
@@ -53,6 +57,13 @@ func cliPrograms() []cliProgram {
 // name nobody else has. They work in the workspace, and only the operator reaches
 // them: through the page, the API and the terminal.
 func (s *server) cliProjects(taken []string) (all []agentcli.Project, err error) {
+	configured, err := s.configuredProjects(taken)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range configured {
+		taken = append(taken, p.Name)
+	}
 	for _, p := range append(cliPrograms(), s.opts.programs...) {
 		path := programPath(s.opts.Environ, p.name)
 		if path == "" || slices.Contains(taken, p.name) {
@@ -65,7 +76,7 @@ func (s *server) cliProjects(taken []string) (all []agentcli.Project, err error)
 		one.Readable = s.cliReadable
 		all = append(all, one)
 	}
-	return all, nil
+	return append(all, configured...), nil
 }
 
 // openCLI makes the runners of agent programs.
@@ -96,7 +107,7 @@ func (s *server) openCLI(h *house, pictures *picture.Reducer) error {
 		Attach: func(ctx context.Context, req turn.Request) ([]agentcli.Image, []string, error) {
 			return s.cliAttach(ctx, h, pictures, req)
 		},
-		Ask: s.cliAsk(h), Audit: s.cliAudit(h), Logger: s.log,
+		Ask: s.cliAsk(h), Audit: s.cliAudit(h), Idle: s.cliIdle(), CommandLabel: cfg.Progress, Logger: s.log,
 	}
 	if cfg.Bash.Policy == "off" {
 		opts.Judge = nil

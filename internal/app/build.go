@@ -94,6 +94,7 @@ func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err 
 		return nil, err
 	}
 	h.channels = newChannels(filepath.Join(s.opts.Config.Workspace, "meta", "channels.json"), s.log)
+	s.openProjects(h)
 	runners, err := s.relays(h)
 	if err != nil {
 		return nil, err
@@ -328,6 +329,7 @@ func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 		return snap
 	}
 	s.cliSnapshot(h, a, &snap)
+	s.projectSnapshot(a, &snap)
 	if a.Space == chat.Slack {
 		h.slackSnapshot(a, &snap)
 	}

@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/route"
 )
 
@@ -17,6 +19,8 @@ type channelsFile struct {
 	path string
 	log  *slog.Logger
 	now  func() time.Time
+	// projects have channels of their own, where the file has no entry.
+	projects []route.Project
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -41,7 +45,12 @@ func (c *channelsFile) For(id string) route.Channel {
 		c.looked = now
 		c.read()
 	}
-	return c.all.For(id)
+	ch := c.all.For(id)
+	listed := func(p route.Project) bool { return p.In(chat.Address{Space: chat.Slack, ID: id}) }
+	if !ch.Listed && slices.ContainsFunc(c.projects, listed) {
+		ch.Mode = route.Agent
+	}
+	return ch
 }
 
 // read reads the file if it has changed. mu must be held.

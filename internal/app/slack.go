@@ -80,6 +80,10 @@ func (h *house) slackSnapshot(a chat.Address, snap *route.Snapshot) {
 		ses, err := h.sessions.FindByThread(context.Background(), a.ID, thread)
 		return ses.Address(), err == nil
 	}
+	snap.With = func(thread string) string {
+		ses, _ := h.sessions.FindByThread(context.Background(), a.ID, thread)
+		return ses.Runner
+	}
 }
 
 // threads are the sessions that people have opened by a thread, as far as they
@@ -107,7 +111,7 @@ func (s *server) openedByThread(t engine.TurnInfo) {
 	if seen {
 		return
 	}
-	_, err := h.sessions.Create(context.Background(), session.Session{ID: t.Conversation.ID,
+	_, err := h.sessions.Create(context.Background(), session.Session{ID: t.Conversation.ID, Runner: s.projectOf(t.Runner),
 		Integrations: session.Integrations{Slack: session.SlackThread{OriginChannel: channel, OriginThreadTS: ts}}})
 	if err != nil && !errors.Is(err, session.ErrExists) {
 		s.log.Error("a thread's session has no record", "session", t.Conversation, "err", err)

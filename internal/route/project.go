@@ -95,23 +95,23 @@ func (d *Decision) agent(s transport.Submission, snap Snapshot, ch Channel) {
 	d.Conversation, known = session(s, snap)
 	d.Runner = project.Name
 	addressed := s.Mention || asked(s)
-	verb, arg, command := ParseCommand(s.Message.Text)
+	w, command := d.said(s, snap)
 	switch {
 	case !open, s.Message.From.Bot, !addressed && !(s.Reply && known):
 		d.Kind = Ignore
 	case command && len(s.Message.Files) == 0:
-		d.Kind, d.Verb, d.Argument = Command, verb, arg
+		d.Kind, d.Verb, d.Argument = Command, w.Verb, w.Argument
 	}
 }
 
 // whole decides where the whole chat is a conversation with an agent program.
-func (d *Decision) whole(s transport.Submission, project Project) {
+func (d *Decision) whole(s transport.Submission, snap Snapshot, project Project) {
 	d.Runner = project.Name
 	if s.Message.From.Bot {
 		d.Kind = Ignore
 		return
 	}
-	if verb, arg, ok := ParseCommand(s.Message.Text); ok && len(s.Message.Files) == 0 {
-		d.Kind, d.Verb, d.Argument = Command, verb, arg
+	if w, ok := d.said(s, snap); ok && len(s.Message.Files) == 0 {
+		d.Kind, d.Verb, d.Argument = Command, w.Verb, w.Argument
 	}
 }

@@ -117,7 +117,7 @@ func (d *Decision) route(s transport.Submission, snap Snapshot) {
 	}
 	if s.Address.Space == chat.Telegram && !snap.Hears {
 		if project, ok := snap.project(s); ok {
-			d.whole(s, project)
+			d.whole(s, snap, project)
 			return
 		}
 	}

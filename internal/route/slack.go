@@ -29,10 +29,10 @@ func (d *Decision) slack(s transport.Submission, snap Snapshot) {
 	}
 	switch {
 	case direct:
-		d.whole(s, project)
+		d.whole(s, snap, project)
 	case ch.Mode == Agent && s.Direct && ch.Project != "":
 		if project, ok := snap.named(ch.Project, s); ok {
-			d.whole(s, project)
+			d.whole(s, snap, project)
 		} else {
 			d.Kind = Ignore
 		}
