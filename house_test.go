@@ -51,6 +51,7 @@ var plan = []row{
 	{"internal/sandbox", "contract: where a command runs", list("chat")},
 	{"internal/picture", "images small enough for a model", nil},
 	{"internal/process", "a program and everything it started", nil},
+	{"internal/background", "Iris as a service of one person", nil},
 	{"internal/microvm", "Firecracker's API, slots, taps, jailer", list("process", "secret", "lockfile")},
 	{"internal/sandbox/...", "the levels of isolation", list("chat", "sandbox", "process", "durable")},
 	{"internal/sandbox/docker", "a container that runs already", list("chat", "sandbox", "process", "dockerapi")},

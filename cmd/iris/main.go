@@ -88,6 +88,7 @@ func root() *cobra.Command {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return errUsage{wrongFlag(c, err)} })
 	c.AddCommand(serveCommand(), agentCommand(), chatCommand(), approvalsCommand(), auditCommand(), doctorCommand(), policyCommand(), sandboxCommand(), scheduleCommand(), slackCommand(), telegramCommand(), versionCommand())
 	c.AddCommand(secretCommand(), brokerCommand())
+	c.AddCommand(initCommand(), configCommand(), installCommand(), uninstallCommand(), statusCommand(), serviceCommand())
 	c.AddCommand(execServerCommand())
 	c.AddCommand(selfHealCommand(), imageCommand(), facilitateCommand())
 	c.InitDefaultCompletionCmd()
@@ -148,13 +149,22 @@ func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 
 // load reads the configuration.
 func (s settings) load(workspace string) (cfg *config.Config, warnings []string, err error) {
-	dir, err := os.Getwd()
+	src, err := s.source(workspace)
 	if err != nil {
 		return nil, nil, err
 	}
+	return config.Load(src)
+}
+
+// source is where the configuration is looked for.
+func (s settings) source(workspace string) (src config.Source, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return src, err
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, nil, err
+		return src, err
 	}
 	flags := map[string]string{}
 	for name, v := range s {
@@ -162,7 +172,7 @@ func (s settings) load(workspace string) (cfg *config.Config, warnings []string,
 			flags[name] = *v
 		}
 	}
-	return config.Load(config.Source{Flags: flags, Environ: os.Environ(), Dir: dir, Home: home, Workspace: workspace})
+	return config.Source{Flags: flags, Environ: os.Environ(), Dir: dir, Home: home, Workspace: workspace}, nil
 }
 
 // first returns the only argument, "" if there is none.

@@ -11,10 +11,11 @@ import (
 
 func serveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "serve [workspace]",
-		Short: "Run the server: the API, the page and everything behind them",
-		Long:  "Run the server: the API, the page and everything behind them.\nThe workspace is the directory in which everything durable lives, ~/.iris by default.",
-		Args:  usageArgs(cobra.MaximumNArgs(1)),
+		Use:     "serve [workspace]",
+		Aliases: []string{"start"},
+		Short:   "Run the server: the API, the page and everything behind them",
+		Long:    "Run the server: the API, the page and everything behind them.\nThe workspace is the directory in which everything durable lives, ~/.iris by default.",
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
 	}
 	c.ValidArgsFunction = directories
 	flags := common(c)

@@ -228,6 +228,21 @@ func (c *Config) decode(text string) (toml.MetaData, error) {
 	return toml.Decode(text, &named)
 }
 
+// Find returns the file that Load reads, "" if there is none. One that IRIS_CONFIG
+// names need not be there.
+func Find(src Source) string {
+	environ := split(src.Environ)
+	_, _ = addDotEnv(environ, filepath.Join(src.Dir, ".env")) // Load tells what is wrong with it
+	maps.Copy(environ, src.Flags)
+	if src.Workspace != "" {
+		environ["IRIS_WORKSPACE"] = src.Workspace
+	}
+	if path := environ["IRIS_CONFIG"]; path != "" {
+		return path
+	}
+	return findFile(src, environ)
+}
+
 func findFile(src Source, environ map[string]string) string {
 	ws := environ["IRIS_WORKSPACE"]
 	if ws == "" {
