@@ -37,7 +37,10 @@ func cliPrograms() []cliProgram {
 	return []cliProgram{
 		{"claude", "Claude Code", func(*server) (agentcli.Driver, error) { return claude.New(claude.Options{}) }},
 		{"copilot", "GitHub Copilot", speakACP(acp.Copilot())},
-		{"pi", "Pi", func(*server) (agentcli.Driver, error) { return pi.New(pi.Options{}), nil }},
+		{"pi", "Pi", func(s *server) (agentcli.Driver, error) {
+			// One place for all conversations, so that one can resume what another began.
+			return pi.New(pi.Options{Sessions: filepath.Join(s.opts.Config.Workspace, "state", "pi")}), nil
+		}},
 		{"hermes", "Hermes", speakACP(acp.Hermes())},
 		{"gemini", "Gemini CLI", speakACP(acp.Gemini())},
 	}

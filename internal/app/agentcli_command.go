@@ -17,7 +17,7 @@ import (
 // cliOf is the runner of a conversation if that is an agent program.
 func (s *server) cliOf(h *house, conv chat.Address) *agentcli.Runner {
 	snap := s.snapshot(h, conv)
-	return h.cli.Runner(cmp.Or(snap.Runner, snap.Default))
+	return h.cli.Runner(cmp.Or(snap.Talks, snap.Runner, snap.Default))
 }
 
 // cliCommand acts on the commands of conversations with an agent program. Its log

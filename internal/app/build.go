@@ -329,7 +329,7 @@ func (s *server) snapshot(h *house, a chat.Address) route.Snapshot {
 		return snap
 	}
 	s.cliSnapshot(h, a, &snap)
-	s.projectSnapshot(a, &snap)
+	s.projectSnapshot(h, a, &snap)
 	if a.Space == chat.Slack {
 		h.slackSnapshot(a, &snap)
 	}

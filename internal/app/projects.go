@@ -62,10 +62,18 @@ func (s *server) openProjects(h *house) {
 	h.channels.projects = s.chatProjects()
 }
 
-// projectSnapshot adds the projects that a chat may reach.
-func (s *server) projectSnapshot(a chat.Address, snap *route.Snapshot) {
-	if a.Space == chat.Slack || a.Space == chat.Telegram {
-		snap.Projects = s.chatProjects()
+// projectSnapshot adds the projects that a chat may reach, and the one that it has
+// been with.
+func (s *server) projectSnapshot(h *house, a chat.Address, snap *route.Snapshot) {
+	if a.Space != chat.Slack && a.Space != chat.Telegram {
+		return
+	}
+	snap.Projects = s.chatProjects()
+	for _, p := range snap.Projects {
+		if st, err := h.cli.Runner(p.Name).Status(a); err == nil && st.Session != "" {
+			snap.Talks = p.Name
+			return
+		}
 	}
 }
 

@@ -76,6 +76,10 @@ func TestSlackProjects(t *testing.T) {
 		heard("C2", given.TS+" pi in webwork heard three")
 		private, _ := h.slack.Say("D1", slacktest.Message{User: "U1", Text: "four"})
 		heard("D1", private.TS+" pi in webwork heard four")
+		h.slack.Say("D1", slacktest.Message{User: "U1", Text: "/status"})
+		if got := h.own("D1", 2)[1].Text; !strings.Contains(got, "s-1") {
+			t.Errorf("/status in private says %q", got)
+		}
 		h.slack.Say("D2", slacktest.Message{User: "U2", Text: "hello"})
 		if got := h.own("D2", 1)[0].Text; strings.Contains(got, "pi in webwork") {
 			t.Errorf("a stranger reaches the project in private: %q", got)

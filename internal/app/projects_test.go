@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/iris-operator/iris/internal/chat"
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/route"
 )
@@ -50,14 +49,9 @@ func TestConfiguredProjects(t *testing.T) {
 	if got := s.cliIdle(); got != 5*time.Minute {
 		t.Errorf("an idle time of 5 is %s", got)
 	}
-	var snap route.Snapshot
-	s.projectSnapshot(chat.Address{Space: chat.Slack, ID: "C1"}, &snap)
-	if diff := cmp.Diff([]route.Project{{Name: "web", Channels: []string{"C1"}}, {Name: "other"}}, snap.Projects); diff != "" {
+	want := []route.Project{{Name: "web", Channels: []string{"C1"}}, {Name: "other"}}
+	if diff := cmp.Diff(want, s.chatProjects()); diff != "" {
 		t.Error(diff)
-	}
-	snap = route.Snapshot{}
-	if s.projectSnapshot(chat.Address{Space: chat.Web, ID: "x"}, &snap); snap.Projects != nil {
-		t.Errorf("the page routes by lists: %+v", snap.Projects)
 	}
 }
 

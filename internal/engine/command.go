@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,10 +167,7 @@ func (e *Engine) stop(conv chat.Address, id turn.ID) transport.Reply {
 // conversational returns the runner of conv if it keeps a context.
 func (e *Engine) conversational(conv chat.Address) (runner.Conversational, bool) {
 	snap := e.opts.Snapshot(conv)
-	name := snap.Runner
-	if name == "" {
-		name = snap.Default
-	}
+	name := cmp.Or(snap.Talks, snap.Runner, snap.Default)
 	r, ok := e.runner(name).(runner.Conversational)
 	return r, ok
 }

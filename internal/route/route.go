@@ -33,6 +33,9 @@ type Snapshot struct {
 	// Programs are the runners that are agent programs: their conversations have
 	// the commands of [Words].
 	Programs []string
+	// Talks is the project that the conversation has been with, for the commands that
+	// act on it; who it is for a message is decided by Projects each time.
+	Talks string
 	// Projects are those that a chat can reach, in the order of the configuration:
 	// the first that takes a message answers it.
 	Projects []Project

@@ -33,8 +33,8 @@ var gate []byte
 // Options are a Driver's. The zero value is good.
 type Options struct {
 	// Sessions is the directory in which Pi keeps what was said, with a folder for
-	// each work directory; empty: below Setup.Scratch, so that a conversation can
-	// resume only its own.
+	// each work directory, both made when needed, 0700; empty: below Setup.Scratch,
+	// so that a conversation can resume only its own.
 	Sessions string
 }
 
