@@ -13,7 +13,11 @@ import (
 // fleetOptions says where the agents of a workspace are registered, and which
 // names they cannot have because somebody else answers to them.
 func fleetOptions(cfg *config.Config) fleet.Options {
-	return fleet.Options{Path: cfg.Agents.Registry, Reserved: []string{nativeRunner}}
+	reserved := []string{nativeRunner}
+	for _, p := range cfg.Projects {
+		reserved = append(reserved, p.Name)
+	}
+	return fleet.Options{Path: cfg.Agents.Registry, Reserved: reserved}
 }
 
 func (s *server) openFleet(h *house) (err error) {

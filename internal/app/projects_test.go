@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +73,13 @@ func TestChannelsOfProjects(t *testing.T) {
 		if diff := cmp.Diff(want, c.For(id)); diff != "" {
 			t.Errorf("%s: %s", id, diff)
 		}
+	}
+}
+
+// TestProjectsReserveTheirNames: an agent that comes later gets another.
+func TestProjectsReserveTheirNames(t *testing.T) {
+	opts := fleetOptions(&config.Config{Projects: []config.Project{{Name: "web"}}})
+	if !slices.Contains(opts.Reserved, "web") || !slices.Contains(opts.Reserved, nativeRunner) {
+		t.Errorf("reserved are %q", opts.Reserved)
 	}
 }
