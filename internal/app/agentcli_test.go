@@ -25,6 +25,7 @@ type cliHouse struct {
 	*testing.T
 	dir, home string
 	env       []string
+	log       io.Writer // nil: the test's
 	s         *server
 }
 
@@ -58,8 +59,12 @@ func (h *cliHouse) serve(f func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	up, ended := make(chan *server, 1), make(chan error, 1)
+	log := h.log
+	if log == nil {
+		log = h.Output()
+	}
 	go func() {
-		ended <- Serve(ctx, Options{Config: cfg, Out: io.Discard, Err: h.Output(), Environ: environ, listener: ln, started: func(s *server) { up <- s },
+		ended <- Serve(ctx, Options{Config: cfg, Out: io.Discard, Err: log, Environ: environ, listener: ln, started: func(s *server) { up <- s },
 			programs: []cliProgram{{"fake", "Fake Agent", func(*server) (agentcli.Driver, error) { return clitest.Driver{}, nil }}}})
 	}()
 	select {
