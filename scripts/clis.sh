@@ -9,6 +9,7 @@ programs=(
 	"claude @anthropic-ai/claude-code@2.1.197"
 	"claude-code-acp @zed-industries/claude-code-acp@0.16.2"
 	"copilot @github/copilot@1.0.102"
+	"gemini @google/gemini-cli@0.61.0"
 	"pi @earendil-works/pi-coding-agent@0.74.2"
 )
 for entry in "${programs[@]}"; do

@@ -214,7 +214,8 @@ func (f *follower) event(it *item, r journal.Record, ev *turn.Event) {
 		switch {
 		case ev.Ask == nil:
 		case ev.Ask.Outcome != "":
-			f.settled(ev.Ask.ID, ev.Ask.Outcome, decider(ev.Ask, r.Time))
+			outcome, by := verdict(ev.Ask, r.Time)
+			f.settled(ev.Ask.ID, outcome, by)
 		default:
 			v := transport.View{Show: transport.ShowQuestion, Text: ev.Ask.Text, Ask: ev.Ask}
 			f.message(it.conv, it.Turn, it.Place, kindAsk, r, opening{Ask: ev.Ask, Plan: planOf(v.Show, f.c.render(v))})

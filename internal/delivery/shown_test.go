@@ -51,6 +51,44 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// TestTheEndOfAQuestionSaysWhoAndWhen: the question of an agent loses its buttons and
+// says who decided, when, and what.
+func TestTheEndOfAQuestionSaysWhoAndWhen(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  turn.Ask
+		want string
+	}{
+		"once":    {turn.Ask{Outcome: "approved", By: "ann"}, "Approved, once by ann at "},
+		"always":  {turn.Ask{Outcome: "approved", By: "ann", Picked: "always"}, "Approved for this session by ann at "},
+		"denied":  {turn.Ask{Outcome: "declined", By: "ann"}, "Declined by ann at "},
+		"picked":  {turn.Ask{Outcome: "answered", By: "ann", Picked: "Red"}, "Answered by ann at "},
+		"expired": {turn.Ask{Outcome: "expired"}, "Nobody answered in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, deliverytest.FakeOptions{}, nil, func(s *stage) {
+				id := s.accept(general, "hi")
+				ask := turn.Ask{ID: "q1", Text: "Really?", Tool: "Bash", Until: time.Now().Add(30 * time.Minute)}
+				s.event(general, id, turn.Event{Kind: turn.AskFor, Ask: &ask})
+				time.Sleep(10 * time.Second)
+				over := c.ask
+				over.ID, over.Text, over.Tool = ask.ID, ask.Text, ask.Tool
+				at := time.Now()
+				s.event(general, id, turn.Event{Kind: turn.AskFor, Ask: &over})
+				s.event(general, id, final("done"))
+				time.Sleep(time.Minute)
+				want := c.want
+				if c.ask.By != "" {
+					want += at.Format("15:04 MST")
+				}
+				if c.ask.Picked == "Red" {
+					want += ": Red"
+				}
+				s.expect(general, "Really?\n_"+want+"_ | done")
+			})
+		})
+	}
+}
+
 // TestTheSamePlaceholderGoesOn: a restart in the middle of a turn continues with
 // the placeholder that is there.
 func TestTheSamePlaceholderGoesOn(t *testing.T) {

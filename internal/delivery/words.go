@@ -126,6 +126,8 @@ func outcomeWords(outcome, by string) string {
 	switch outcome {
 	case "approved":
 		text = "Approved, once"
+	case outcomeAlways:
+		text = "Approved for this session"
 	case "declined":
 		text = "Declined"
 	case "expired":
@@ -141,16 +143,23 @@ func outcomeWords(outcome, by string) string {
 	return text
 }
 
-// decider names who closed a question, when, and what they picked.
-func decider(a *turn.Ask, at time.Time) string {
-	if a.By == "" {
-		return ""
+// outcomeAlways is an approval that holds for the like.
+const outcomeAlways = "always"
+
+// verdict is how a question ended and through whom, when, and what they picked.
+func verdict(a *turn.Ask, at time.Time) (outcome, by string) {
+	outcome = a.Outcome
+	if outcome == "approved" && a.Picked == "always" {
+		outcome = outcomeAlways
 	}
-	by := a.By + " at " + at.Format("15:04 MST")
-	if a.Picked != "" {
+	if a.By == "" {
+		return outcome, ""
+	}
+	by = a.By + " at " + at.Format("15:04 MST")
+	if a.Picked != "" && outcome != outcomeAlways {
 		by += ": " + a.Picked
 	}
-	return by
+	return outcome, by
 }
 
 // A draft is the text a turn has said so far, cut to its end.
