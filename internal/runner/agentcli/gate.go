@@ -114,11 +114,25 @@ func resolve(path string) string {
 	}
 }
 
+// Outside reports whether a call touches what lies outside of the directories that
+// are open to it, or writes what makes programs of the work directory run something.
+// It is for drivers whose program does not tell; links are followed.
+func Outside(t Tool, work string, readable []string) bool {
+	if len(t.Paths) == 0 {
+		return false
+	}
+	if t.What == Edit {
+		return !inside([]string{work}, work, t.Paths) || ownSettings(work, t.Paths)
+	}
+	return !inside(append([]string{work}, readable...), work, t.Paths)
+}
+
 // inside reports whether all paths, and there are some, lie in one of the
-// directories once links are followed.
+// directories once links are followed. A path that begins with "~" does not: the
+// programs take that for a home directory.
 func inside(dirs []string, cwd string, paths []string) bool {
 	for _, p := range paths {
-		if !within(dirs, resolve(absolute(cwd, p))) {
+		if strings.HasPrefix(p, "~") || !within(dirs, resolve(absolute(cwd, p))) {
 			return false
 		}
 	}
@@ -142,7 +156,7 @@ func within(dirs []string, path string) bool {
 
 // settings are the directories and files of a work directory by which a program
 // can be made to run something later without being asked: they are no mere edits.
-var settings = []string{".git", ".claude", ".mcp.json", ".pi", ".gemini", ".copilot", ".github/workflows", ".vscode", ".envrc"}
+var settings = []string{".git", ".claude", ".mcp.json", ".pi", ".gemini", ".copilot", ".github/workflows", ".vscode", ".idea", ".husky", ".envrc"}
 
 func ownSettings(dir string, paths []string) bool {
 	root := resolve(dir)
@@ -152,7 +166,7 @@ func ownSettings(dir string, paths []string) bool {
 			return true
 		}
 		for _, s := range settings {
-			for sub := rel; sub != "." && sub != "/"; sub = filepath.Dir(sub) {
+			for sub := strings.ToLower(rel); sub != "." && sub != "/"; sub = filepath.Dir(sub) {
 				if sub == s || strings.HasSuffix(sub, "/"+s) {
 					return true
 				}

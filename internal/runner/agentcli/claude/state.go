@@ -194,7 +194,7 @@ func (s *state) assistant(m message) (events []agentcli.Event) {
 // tool describes a call, with what only the process knows of it.
 func (s *state) tool(id, name string, input json.RawMessage) agentcli.Tool {
 	t := describe(id, name, input)
-	t.Outside = beyond(t, s.work, s.readable)
+	t.Outside = agentcli.Outside(t, s.work, s.readable)
 	return t
 }
 

@@ -222,7 +222,7 @@ func TestOutside(t *testing.T) {
 		{"Read", "away/../../a", true},
 	} {
 		tool := describe("t", c.tool, json.RawMessage(fmt.Sprintf(`{"file_path":%q}`, c.path)))
-		if got := beyond(tool, work, []string{notes}); got != c.want {
+		if got := agentcli.Outside(tool, work, []string{notes}); got != c.want {
 			t.Errorf("%s %s: outside %v, want %v", c.tool, c.path, got, c.want)
 		}
 	}

@@ -3,9 +3,7 @@ package claude
 import (
 	"encoding/json"
 	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/runner/agentcli"
@@ -134,73 +132,4 @@ func like(t agentcli.Tool) string {
 		return t.Name
 	}
 	return string(t.What)
-}
-
-// own are directories and files of a project that make programs run something: they
-// are no ordinary files of it.
-var own = map[string]bool{
-	".git": true, ".claude": true, ".mcp.json": true, ".vscode": true, ".idea": true, ".husky": true,
-	".envrc": true,
-}
-
-// beyond reports whether a call reaches out of the directories Claude was given, or
-// writes where a project keeps what is run. Links are followed as far as they are
-// there.
-func beyond(t agentcli.Tool, work string, readable []string) bool {
-	for _, p := range t.Paths {
-		if strings.HasPrefix(p, "~") {
-			return true
-		}
-		if !filepath.IsAbs(p) {
-			p = filepath.Join(work, p)
-		}
-		p = resolved(p)
-		rel, ok := below(work, p)
-		switch {
-		case ok && t.What == agentcli.Edit:
-			for _, name := range strings.Split(rel, string(filepath.Separator)) {
-				if own[strings.ToLower(name)] {
-					return true
-				}
-			}
-		case ok:
-		case t.What == agentcli.Edit:
-			return true
-		default:
-			found := false
-			for _, dir := range readable {
-				_, in := below(dir, p)
-				found = found || in
-			}
-			if !found {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// resolved follows the links of the part of p that exists; empty if one of them leads
-// nowhere, since writing through it would make a file that nobody named.
-func resolved(p string) string {
-	p = filepath.Clean(p)
-	rest := ""
-	for at := p; ; at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if info, err := os.Lstat(at); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			return ""
-		}
-		if at == filepath.Dir(at) {
-			return p
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
-}
-
-// below returns p relative to dir if it is dir or lies in it; p is resolved.
-func below(dir, p string) (rel string, ok bool) {
-	rel, err := filepath.Rel(resolved(dir), p)
-	return rel, err == nil && filepath.IsLocal(rel)
 }
