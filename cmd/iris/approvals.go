@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,11 +12,11 @@ import (
 func approvalsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approvals",
-		Short: "See and answer the commands that wait for a person",
+		Short: "See and answer what waits for a person",
 	}
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List the commands that wait",
+		Short: "List the commands and questions that wait",
 		Args:  usageArgs(cobra.NoArgs),
 	}
 	listFlags := whereServer(list)
@@ -30,23 +30,22 @@ func approvalsCommand() *cobra.Command {
 		return app.ListApprovals(ctx, opts)
 	}
 	answer := &cobra.Command{
-		Use:     "answer <id> yes|no",
-		Short:   "Let a held command run once, or decline it",
-		Example: "  iris approvals answer 3fa2c1d9 yes",
-		Args:    usageArgs(cobra.ExactArgs(2)),
+		Use:   "answer <id> yes|no|always|<number>|<words>",
+		Short: "Let a held command run once or decline it, or answer a question",
+		Long: "Let a held command run once or decline it, or answer the question of an agent program: by the number of an answer, or in\n" +
+			"your own words. always, where it is offered, also allows the like for the rest of the agent's session.",
+		Example: "  iris approvals answer 3fa2c1d9 yes\n  iris approvals answer 3fa2c1d9 2",
+		Args:    usageArgs(cobra.MinimumNArgs(2)),
 	}
 	answerFlags := whereServer(answer)
 	answer.RunE = func(_ *cobra.Command, args []string) error {
-		if args[1] != "yes" && args[1] != "no" {
-			return errUsage{fmt.Errorf("%q is no answer: say yes or no", args[1])}
-		}
 		opts, err := plainOptions(answerFlags)
 		if err != nil {
 			return err
 		}
 		ctx, _, stop := until(endSignals...)
 		defer stop()
-		return app.AnswerApproval(ctx, opts, args[0], args[1] == "yes")
+		return app.AnswerApproval(ctx, opts, args[0], strings.Join(args[1:], " "))
 	}
 	c.AddCommand(list, answer)
 	return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -30,7 +31,7 @@ func running(ctx context.Context, opts Options) (*terminal.Client, error) {
 	return c, nil
 }
 
-// ListApprovals prints the commands that wait for a person.
+// ListApprovals prints what waits for a person, and how to answer it.
 func ListApprovals(ctx context.Context, opts Options) error {
 	c, err := running(ctx, opts)
 	if err != nil {
@@ -42,18 +43,36 @@ func ListApprovals(ctx context.Context, opts Options) error {
 		return err
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(opts.Out, "No command waits for an answer.")
+		_, err := fmt.Fprintln(opts.Out, "Nothing waits for an answer.")
 		return err
 	}
 	for _, q := range all {
-		_, err := fmt.Fprintf(opts.Out, "%s  %s, asked for by %s at %s, until %s\n    %s\n    held: %s\n",
-			approval.Mark(q.ID), printable(q.Channel), printable(q.Requester), shortTime(q.At), shortTime(q.Until),
-			strings.ReplaceAll(printable(q.Command), "\n", "\n    "), printable(q.Reason))
-		if err != nil {
+		if _, err := io.WriteString(opts.Out, describeWaiting(q)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func describeWaiting(q terminal.Waiting) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s, asked for by %s at %s, until %s\n",
+		approval.Mark(q.ID), printable(q.Channel), printable(q.Requester), shortTime(q.At), shortTime(q.Until))
+	line := func(text string) { b.WriteString("    " + strings.ReplaceAll(printable(text), "\n", "\n    ") + "\n") }
+	if q.Waits {
+		line(q.Text)
+	}
+	if q.Command != "" {
+		line(q.Command)
+	}
+	for i, o := range q.Options {
+		line(strings.TrimSpace(fmt.Sprintf("%d. %s  %s", i+1, o.Label, o.About)))
+	}
+	if q.Reason != "" {
+		line("held: " + q.Reason)
+	}
+	line("iris approvals answer " + approval.Mark(q.ID) + " …: " + q.Answers())
+	return b.String()
 }
 
 func shortTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
@@ -69,8 +88,8 @@ func printable(s string) string {
 }
 
 // AnswerApproval answers a question, which may be named by the beginning of its
-// id.
-func AnswerApproval(ctx context.Context, opts Options, id string, yes bool) error {
+// id: with yes, no, always, the number of an option or words of one's own.
+func AnswerApproval(ctx context.Context, opts Options, id, words string) error {
 	if err := personal(opts, "answer for a held command"); err != nil {
 		return err
 	}
@@ -91,20 +110,38 @@ func AnswerApproval(ctx context.Context, opts Options, id string, yes bool) erro
 	}
 	switch len(found) {
 	case 0:
-		return fmt.Errorf("no command waits under the id %.80q; see iris approvals list", id)
+		return fmt.Errorf("nothing waits under the id %.80q; see iris approvals list", id)
 	case 1:
 	default:
-		return fmt.Errorf("%d commands wait under ids that begin with %q: give more of it", len(found), id)
+		return fmt.Errorf("%d questions wait under ids that begin with %q: give more of it", len(found), id)
 	}
-	t, err := c.Answer(ctx, found[0].ID, yes)
+	q := found[0]
+	yes, choice, ok := q.Reply(strings.TrimSpace(words))
+	if !ok {
+		return fmt.Errorf("%.80q is no answer to it: say %s", words, q.Answers())
+	}
+	t, err := c.Choose(ctx, q.ID, yes, choice)
 	if err != nil {
 		return err
 	}
+	what := q.Command
+	if what == "" {
+		what = q.Text
+	}
 	word := "Declined"
-	if yes {
+	switch {
+	case yes && choice == "always":
+		word = "Allowed for this session"
+	case yes && len(q.Options) > 0:
+		word = "Answered"
+	case yes:
 		word = "Approved, once"
 	}
-	_, err = fmt.Fprintf(opts.Out, "%s: %s\nThe answer started turn %s in %s.\n", word, printable(found[0].Command), t, printable(found[0].Channel))
+	went := "The answer started turn %s in %s.\n"
+	if q.Waits {
+		went = "Turn %s in %s goes on.\n"
+	}
+	_, err = fmt.Fprintf(opts.Out, "%s: %s\n"+went, word, printable(what), t, printable(q.Channel))
 	return err
 }
 

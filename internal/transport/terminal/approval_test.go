@@ -80,7 +80,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("Choose = %q, %v", id, err)
 		}
 	}
-	c.Answer(t.Context(), "a/b", false)
+	c.Choose(t.Context(), "a/b", false, "")
 	want := []map[string]string{{"answer": "yes"}, {"answer": "yes", "choice": "#2"}, {"answer": "no"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bodies (-want +got):\n%s", diff)

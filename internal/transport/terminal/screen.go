@@ -246,9 +246,10 @@ func (s *screen) ask(a *turn.Ask) {
 	case a.Always:
 		how = "(yes, no, or always for this session)"
 	}
-	if s.live {
-		fmt.Fprintln(s.notes, indent(how))
+	if !s.live {
+		how = "(answer with: iris approvals answer " + a.ID[:min(len(a.ID), 8)] + " …)"
 	}
+	fmt.Fprintln(s.notes, indent(how))
 }
 
 // asked is the question that a line typed now answers, nil if there is none.
