@@ -23,7 +23,7 @@ func (s *server) cliOf(h *house, conv chat.Address) *agentcli.Runner {
 // cliCommand acts on the commands of conversations with an agent program. Its log
 // has the name of a command and never what came with it.
 func (s *server) cliCommand(h *house) func(context.Context, transport.Command) (string, bool, error) {
-	may := mayApprove(s.opts.Config.Approvers)
+	may := s.mayAnswer(h)
 	return func(ctx context.Context, c transport.Command) (text string, ok bool, err error) {
 		r := s.cliOf(h, c.Conversation)
 		if r == nil {

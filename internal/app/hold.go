@@ -25,7 +25,7 @@ func (s *server) openApprovals(h *house) (err error) {
 	cfg := s.opts.Config
 	h.approvals, err = approval.New(approval.Options{
 		Dir:     filepath.Join(cfg.Workspace, "state", "approvals"),
-		Allowed: mayApprove(cfg.Approvers),
+		Allowed: s.mayAnswer(h),
 		Expired: func(ctx context.Context, q approval.Question) error { return tellExpired(ctx, h, q) },
 		Logger:  s.log,
 	})
