@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,7 +16,7 @@ func (s *server) cliAsk(h *house) func(context.Context, agentcli.Query) agentcli
 	return func(ctx context.Context, q agentcli.Query) agentcli.Reply {
 		r, hide := q.Request, s.secrets.redact.String
 		ask := approval.LiveRequest{
-			Conversation: r.Conversation, Text: hide(q.Text), Command: hide(q.Command), Tool: hide(q.Tool.Name),
+			Conversation: r.Conversation, Text: hide(q.Text), Command: hide(q.Command), Tool: hide(cmp.Or(q.Tool.Name, string(q.Kind))),
 			Many: q.Many, Always: q.Always, Reason: q.Reason, Rule: q.Rule, Span: hide(q.Span), Dir: q.Dir,
 			Requester: r.Message.From, Turn: r.ID, Origin: r.Origin,
 		}

@@ -236,7 +236,7 @@ func TestCLIInTheServer(t *testing.T) {
 		}
 
 		done = h.send(id, "PICK red|blue;big|small")
-		if q := h.waiting(id); len(q.Options) != 2 || q.Options[1].Label != "blue" {
+		if q := h.waiting(id); len(q.Options) != 2 || q.Options[1].Label != "blue" || q.Tool != "question" {
 			t.Errorf("question: %+v", q)
 		}
 		h.message(id, "2")

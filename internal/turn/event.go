@@ -106,7 +106,8 @@ type Ask struct {
 	Command string    `json:"command,omitempty"`
 	Until   time.Time `json:"until"`
 	// Tool is the call that waits inside of its turn, when an agent program asks
-	// for it ("Bash", "Write"); empty for a command of Iris's own.
+	// for it ("Bash", "Write"), or "question" or "plan"; empty for a command of
+	// Iris's own.
 	Tool string `json:"tool,omitempty"`
 	// Options make it a question with answers to pick from: people pick one, or
 	// more if Many, or answer in their own words. Without them the answers are
