@@ -45,17 +45,28 @@ fi
 # Claude Code, Copilot, Pi and an ACP adapter, from the npm registry.
 IRIS_TEST_CLIS=$(./scripts/clis.sh)
 export IRIS_TEST_CLIS
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 status=0
-go test -tags e2e -count=1 -timeout 20m -v "$@" ./internal/app/e2e/... >"$log" 2>&1 || status=$?
-# Arguments choose among the tests of the page; the walls run without.
-[ $# -gt 0 ] || go test -tags e2e -count=1 -timeout 20m -p 1 -v ./internal/runner/agentcli/... >>"$log" 2>&1 || status=$?
-[ $# -gt 0 ] || ./scripts/dockerd.sh go test -count=1 -timeout 15m -v ./internal/sandbox/docker >>"$log" 2>&1 || status=$?
-[ $# -gt 0 ] || go test -tags e2e -count=1 -timeout 15m -v -run 'TestMicroVM$' ./internal/sandbox/firecracker >>"$log" 2>&1 || status=$?
-grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$log" || true
-if grep -q -- '--- SKIP' "$log"; then
+# Arguments choose among the tests of the page; the walls and the agent programs run
+# without. The programs mostly wait for each other, so they run beside the page.
+programs=
+if [ $# -eq 0 ]; then
+	go test -tags e2e -count=1 -timeout 20m -p 1 -v ./internal/runner/agentcli/... >"$dir/3" 2>&1 &
+	programs=$!
+fi
+go test -tags e2e -count=1 -timeout 20m -v "$@" ./internal/app/e2e/... >"$dir/1" 2>&1 || status=$?
+if [ $# -eq 0 ]; then
+	{
+		./scripts/dockerd.sh go test -count=1 -timeout 15m -v ./internal/sandbox/docker || status=$?
+		go test -tags e2e -count=1 -timeout 15m -v -run 'TestMicroVM$' ./internal/sandbox/firecracker || status=$?
+	} >"$dir/2" 2>&1
+	wait "$programs" || status=$?
+fi
+cat "$dir"/? >"$dir/all"
+grep -E '^(=== RUN|=== PAUSE|=== CONT)' -v "$dir/all" || true
+if grep -q -- '--- SKIP' "$dir/all"; then
 	echo "e2e: skipped:"
-	grep -A1 -- '--- SKIP' "$log"
+	grep -A1 -- '--- SKIP' "$dir/all"
 fi
 exit "$status"
