@@ -51,7 +51,7 @@ func speakACP(preset acp.Preset) func(*server) (agentcli.Driver, error) {
 	return func(s *server) (agentcli.Driver, error) {
 		return acp.New(acp.Options{
 			Preset: preset, Env: agentcli.Environ(s.opts.Environ), Owner: host.Owner(s.opts.Config.Workspace),
-			Home: lookup(s.opts.Environ, "HOME"), Version: s.opts.Version,
+			Home: lookup(s.opts.Environ, "HOME"), Version: s.opts.Version, Prepare: func(pid int) { s.cliLimits().Prepare(pid, s.log) },
 		})
 	}
 }
@@ -110,7 +110,7 @@ func (s *server) openCLI(h *house, pictures *picture.Reducer) error {
 		Attach: func(ctx context.Context, req turn.Request) ([]agentcli.Image, []string, error) {
 			return s.cliAttach(ctx, h, pictures, req)
 		},
-		Ask: s.cliAsk(h), Audit: s.cliAudit(h), Idle: s.cliIdle(), CommandLabel: cfg.Progress, Logger: s.log,
+		Ask: s.cliAsk(h), Audit: s.cliAudit(h), Idle: s.cliIdle(), CommandLabel: cfg.Progress, Limits: s.cliLimits(), Logger: s.log,
 	}
 	if cfg.Bash.Policy == "off" {
 		opts.Judge = nil

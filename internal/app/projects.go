@@ -40,6 +40,11 @@ func (s *server) configuredProjects(taken []string) (all []agentcli.Project, err
 	return all, nil
 }
 
+// cliLimits bounds agent programs and the commands that Iris runs for them.
+func (s *server) cliLimits() agentcli.Limits {
+	return agentcli.Limits{Memory: uint64(s.opts.Config.MemoryMiB) << 20, Processes: uint64(s.opts.Config.Processes)} //nolint:gosec // checked
+}
+
 // cliIdle is how long a program without work is kept.
 func (s *server) cliIdle() time.Duration {
 	if s.opts.Config.IdleTTL == 0 {

@@ -35,6 +35,9 @@ type AgentPrograms struct {
 	// Progress bounds the command that a line of progress shows.
 	Progress int `toml:"bash_progress_max" env:"IRIS_BASH_PROGRESS_MAX" default:"800" help:"most characters of a command in a line of progress"`
 	IdleTTL  int `toml:"idle_ttl_min" env:"IRIS_IDLE_TTL_MIN" default:"1440" help:"minutes after which an idle agent program is ended, to go on with the next message; 0 lets it stay"`
+	// MemoryMiB and Processes bound a program and what it starts.
+	MemoryMiB int `toml:"agent_memory_mib" env:"IRIS_AGENT_MEMORY_MIB" default:"0" help:"MiB of private memory that each process of an agent program may have; 0 is no limit"`
+	Processes int `toml:"agent_processes" env:"IRIS_AGENT_PROCESSES" default:"0" help:"processes that the user of agent programs may have in all; 0 is no limit"`
 }
 
 // A Project is a directory in which an agent program works, and who may have it do
@@ -132,6 +135,9 @@ func (c *Config) checkProjects() error {
 	}
 	if p.Progress <= 0 {
 		return fmt.Errorf("bash_progress_max=%d: it must be above 0", p.Progress)
+	}
+	if p.MemoryMiB < 0 || p.Processes < 0 {
+		return fmt.Errorf("agent_memory_mib=%d and agent_processes=%d must not be negative; 0 is no limit", p.MemoryMiB, p.Processes)
 	}
 	if p.IdleTTL < 0 {
 		return fmt.Errorf("idle_ttl_min=%d (IRIS_IDLE_TTL_MIN) is negative; 0 lets programs stay", p.IdleTTL)

@@ -1,24 +1,32 @@
 package agentcli
 
-import "golang.org/x/sys/unix"
+import (
+	"log/slog"
 
-// limit sets what a process and its children may use. They leave no core files: a
+	"golang.org/x/sys/unix"
+)
+
+// Limits are what a process and its children may use: Memory of private memory in
+// bytes for each, Processes that their user may have in all. 0: no limit.
+type Limits struct{ Memory, Processes uint64 }
+
+// Prepare sets them, as process.Spec.Prepare. The processes leave no core files: a
 // picture of their memory holds tokens.
-func (p *Pool) limit(pid int) {
-	for _, l := range []struct {
+func (l Limits) Prepare(pid int, log *slog.Logger) {
+	for _, r := range []struct {
 		resource int
 		max      uint64
 		set      bool
 	}{
 		{unix.RLIMIT_CORE, 0, true},
-		{unix.RLIMIT_DATA, p.opts.Memory, p.opts.Memory > 0},
-		{unix.RLIMIT_NPROC, p.opts.Processes, p.opts.Processes > 0},
+		{unix.RLIMIT_DATA, l.Memory, l.Memory > 0},
+		{unix.RLIMIT_NPROC, l.Processes, l.Processes > 0},
 	} {
-		if !l.set {
+		if !r.set {
 			continue
 		}
-		if err := unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: l.max, Max: l.max}, nil); err != nil {
-			p.log.Warn("a limit could not be set", "pid", pid, "resource", l.resource, "limit", l.max, "err", err)
+		if err := unix.Prlimit(pid, r.resource, &unix.Rlimit{Cur: r.max, Max: r.max}, nil); err != nil {
+			log.Warn("a limit could not be set", "pid", pid, "resource", r.resource, "limit", r.max, "err", err)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestStderrIsLoggedAndNotPosted(t *testing.T) {
 
 // TestLimits sets them on the process before its first instruction.
 func TestLimits(t *testing.T) {
-	s := newStage(t, func(o *agentcli.Options) { o.Memory, o.Processes = 8<<30, 12345 })
+	s := newStage(t, func(o *agentcli.Options) { o.Limits = agentcli.Limits{Memory: 8 << 30, Processes: 12345} })
 	s.say("hello")
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", s.status().PID))
 	if err != nil {

@@ -86,9 +86,8 @@ type Options struct {
 	Idle time.Duration
 	// CommandLabel bounds the label of a command in characters: 800.
 	CommandLabel int
-	// Memory limits the private memory of a process in bytes, Processes how many
-	// its user may have. 0: no limit.
-	Memory, Processes uint64
+	// Limits of a process.
+	Limits Limits
 
 	// OpenLimit is what a program gets to be ready: 2 min. InterruptWait is what it
 	// gets to end its work when interrupted, EOFWait to end itself when its input

@@ -197,7 +197,7 @@ func (p *proc) launch() (err error) {
 	}
 	p.tree, err = process.Start(process.Spec{
 		Path: path, Args: append([]string{filepath.Base(path)}, l.Args...), Env: p.env, Dir: p.setup.WorkDir,
-		Owner: pool.opts.Owner, Files: []*os.File{in[0], out[1], errs[1]}, Prepare: pool.limit,
+		Owner: pool.opts.Owner, Files: []*os.File{in[0], out[1], errs[1]}, Prepare: func(pid int) { pool.opts.Limits.Prepare(pid, pool.log) },
 	})
 	if err != nil {
 		return failure(err, "%s could not be started: %v.", project.agent(), err)
