@@ -5,7 +5,6 @@ package app
 import "time"
 
 const (
-	chaosRuns     = 300
 	quickMessages = 100
 	quickBound    = 50 * time.Millisecond
 )

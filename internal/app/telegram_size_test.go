@@ -6,7 +6,6 @@ import "time"
 
 // How much a test of Telegram does in an ordinary run.
 const (
-	chaosRuns     = 24
 	quickMessages = 2
 	quickBound    = 2 * time.Second
 )

@@ -162,6 +162,7 @@ func (f *follower) accepted(conv chat.Address, at time.Time, rec turn.Record) {
 	speaker := f.c.opts.Speaker(rec.Accepted)
 	it := &item{name: string(rec.Turn), conv: conv, next: 1, opening: opening{
 		Kind: kindTurn, Place: place, Turn: rec.Turn, At: at, Speaker: speaker, Note: firstWords(speaker, rec.Accepted),
+		Said: lateTime(rec.Accepted, at),
 	}}
 	f.c.mu.Lock()
 	f.turns[rec.Turn] = it
@@ -223,7 +224,11 @@ func (f *follower) event(it *item, r journal.Record, ev *turn.Event) {
 	case turn.Final, turn.Failed:
 		p := &plan{Show: transport.ShowReply}
 		if !ev.Silent {
-			p = planOf(transport.ShowReply, f.c.render(ending(it.Speaker, ev)))
+			var late time.Duration
+			if !it.Said.IsZero() {
+				late = r.Time.Sub(it.Said)
+			}
+			p = planOf(transport.ShowReply, f.c.render(ending(it.Speaker, late, ev)))
 		}
 		p.At = r.Time
 		f.ops = append(f.ops, op{it: it, plan: p, stage: stageSend, what: true})

@@ -49,11 +49,14 @@ type opening struct {
 	At    time.Time       `json:"at"`
 	// Speaker and Note belong to a turn: who answers, if not Iris herself, and
 	// the first words of the placeholder.
-	Speaker string    `json:"speaker,omitempty"`
-	Note    string    `json:"note,omitempty"`
-	File    *fileRef  `json:"file,omitempty"`
-	Ask     *turn.Ask `json:"ask,omitempty"`
-	Plan    *plan     `json:"plan,omitempty"`
+	Speaker string `json:"speaker,omitempty"`
+	Note    string `json:"note,omitempty"`
+	// Said is when somebody wrote what a turn answers, if that was long before it
+	// came.
+	Said time.Time `json:"said,omitzero"`
+	File *fileRef  `json:"file,omitempty"`
+	Ask  *turn.Ask `json:"ask,omitempty"`
+	Plan *plan     `json:"plan,omitempty"`
 }
 
 // A fileRef is a file of the workspace.

@@ -65,8 +65,40 @@ func oneLine(s string, most int) string {
 	return s[:cut] + "…"
 }
 
-// ending is what people see of the end of a turn.
-func ending(speaker string, ev *turn.Event) transport.View {
+// lateAfter is how old a message may be when it comes in before its reply says
+// so; lateTime is when somebody wrote one that is older, zero for all others.
+const lateAfter = 5 * time.Minute
+
+func lateTime(a *turn.Accepted, came time.Time) time.Time {
+	if said := a.Message.At; a.Origin == turn.FromChat && !said.IsZero() && came.Sub(said) > lateAfter {
+		return said
+	}
+	return time.Time{}
+}
+
+// lateWords is the line above a reply that comes late.
+func lateWords(late time.Duration) string {
+	n, unit := int(late.Minutes()), "minutes"
+	switch {
+	case late >= 48*time.Hour:
+		n, unit = int(late.Hours()/24), "days"
+	case late >= 2*time.Hour:
+		n, unit = int(late.Hours()), "hours"
+	}
+	return fmt.Sprintf("_Late: this answers what was said %d %s ago._", n, unit)
+}
+
+// ending is what people see of the end of a turn. late is how old its message
+// was, 0 if it was new.
+func ending(speaker string, late time.Duration, ev *turn.Event) transport.View {
+	v := outcome(speaker, ev)
+	if late > 0 {
+		v.Text = strings.TrimSuffix(lateWords(late)+"\n\n"+v.Text, "\n\n")
+	}
+	return v
+}
+
+func outcome(speaker string, ev *turn.Event) transport.View {
 	v := transport.View{Show: transport.ShowReply, Text: ev.Text}
 	switch {
 	case ev.Kind == turn.Failed:

@@ -13,17 +13,17 @@ import (
 	"github.com/iris-operator/iris/internal/transport"
 )
 
-// An intake takes envelopes: those of one channel in order, others side by side.
+// An intake takes envelopes: those of one channel in order, behind what was said
+// there before; others side by side.
 type intake struct {
 	s     *Slack
 	ctx   context.Context
 	lines []chan job
 	tasks *sync.WaitGroup
 
-	// mu guards the fields below.
-	mu       sync.Mutex
-	catching bool
-	again    bool
+	// mu guards the field below. It is taken before Slack.mu.
+	mu   sync.Mutex
+	past catchup
 }
 
 // A job is an envelope, or what the history tells.
@@ -69,7 +69,11 @@ func (in *intake) take(l *link, f frame) {
 		l.ack(f, nil)
 		return
 	}
-	in.put(e.channel, func() { in.envelope(l, f, e) })
+	put := in.put
+	if e.event != nil {
+		put = in.arrive
+	}
+	put(e.channel, func() { in.envelope(l, f, e) })
 }
 
 // envelope acts on an envelope and acknowledges it, once: when what is to be kept

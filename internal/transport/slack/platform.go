@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -126,31 +125,6 @@ func (s *Slack) Delete(ctx context.Context, p transport.Place, id string) error 
 	return nil
 }
 
-// uploads remembers which file a mark became, as a file carries no metadata.
-type uploads struct {
-	// mu guards the field below.
-	mu    sync.Mutex
-	files map[transport.Mark]string
-}
-
-// maxUploads bounds what is remembered; a lost answer is asked for at once.
-const maxUploads = 1000
-
-func (u *uploads) put(m transport.Mark, file string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.files == nil || len(u.files) >= maxUploads {
-		u.files = map[transport.Mark]string{}
-	}
-	u.files[m] = file
-}
-
-func (u *uploads) get(m transport.Mark) string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.files[m]
-}
-
 // Upload implements transport.Platform. Nothing is seen before its last step.
 func (s *Slack) Upload(ctx context.Context, p transport.Place, f transport.Upload) (id string, err error) {
 	r, err := f.Open()
@@ -174,7 +148,9 @@ func (s *Slack) Upload(ctx context.Context, p transport.Place, f transport.Uploa
 		e.Maybe = false // nobody sees a file that is not completed
 		return "", e
 	}
-	s.uploads.put(f.Mark, at.FileID)
+	if err := s.uploads.put(f.Mark, at.FileID); err != nil {
+		return "", &transport.SendError{Fault: transport.Unreachable, Err: err}
+	}
 	comment := ""
 	if f.Repeat {
 		comment = mrkdwn.Escape(transport.RepeatLabel)
@@ -192,7 +168,10 @@ const findPages = 5
 
 // Find implements transport.Platform.
 func (s *Slack) Find(ctx context.Context, p transport.Place, m transport.Mark, since time.Time) (id string, err error) {
-	file := s.uploads.get(m)
+	file, err := s.uploads.get(m)
+	if err != nil {
+		return "", transport.ErrCannotTell
+	}
 	oldest := stamp(since.Add(-overlap))
 	cursor := ""
 	for range findPages {
@@ -228,11 +207,8 @@ func (s *Slack) Find(ctx context.Context, p transport.Place, m transport.Mark, s
 			break
 		}
 	}
-	switch {
-	case cursor != "": // there is more than was looked at
+	if cursor != "" { // there is more than was looked at
 		return "", transport.ErrCannotTell
-	case file == "" && strings.HasPrefix(m.Part, "file"):
-		return "", transport.ErrCannotTell // a process before this one may have sent it
 	}
 	return "", transport.ErrNotThere
 }

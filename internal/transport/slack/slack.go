@@ -150,7 +150,7 @@ func New(opts Options) (*Slack, error) {
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: callLimit,
 	}}
 	return &Slack{
-		opts: opts, log: opts.Logger.With("platform", "slack"), http: client, state: errors.New("starting"),
+		opts: opts, log: opts.Logger.With("platform", "slack"), http: client, state: errors.New("starting"), uploads: uploads{path: uploadsFile(opts.State)},
 		api: slackgo.New(opts.BotToken.Reveal(), slackgo.OptionAPIURL(opts.API), slackgo.OptionAppLevelToken(opts.AppToken.Reveal()),
 			slackgo.OptionHTTPClient(client)),
 		say: func(transport.Place, string) error { return errors.New("nothing is delivered") },
