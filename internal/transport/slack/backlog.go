@@ -20,7 +20,7 @@ import (
 
 // marks are what must be known to find out what was said meanwhile.
 type marks struct {
-	// Alive is when the connection last worked. The zero time: never yet.
+	// Alive is when the connection last worked, or was first tried.
 	Alive time.Time `json:"alive"`
 	// Threads are those somebody wrote in, with the time they last did.
 	Threads map[string]time.Time `json:"threads,omitempty"`
@@ -64,6 +64,11 @@ func (s *Slack) loadMarks() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.marks.Threads == nil { // a later Serve goes on with what it has
+		// From now on something can be missed, also when this process dies before
+		// it is connected.
+		if s.first = m.Alive.IsZero(); s.first {
+			m.Alive, m.changed = s.opts.Now(), true
+		}
 		s.marks = m
 	}
 	return nil
@@ -124,7 +129,7 @@ func (s *Slack) keepMarks(ctx context.Context) {
 func (s *Slack) alive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.marks.Alive.IsZero() && s.marks.Threads != nil && !s.behind {
+	if s.marks.Threads != nil && !s.behind {
 		s.marks.Alive, s.marks.changed = s.opts.Now(), true
 	}
 }

@@ -32,13 +32,13 @@ func (in *intake) catchUp() {
 	s := in.s
 	in.mu.Lock()
 	s.mu.Lock()
-	since := s.marks.Alive
-	s.behind = !since.IsZero()
-	if !s.behind { // the first time: nothing was missed
+	since, first := s.marks.Alive, s.first
+	s.first, s.behind = false, !first
+	if first { // nothing was missed
 		s.marks.Alive, s.marks.changed = s.opts.Now(), true
 	}
 	s.mu.Unlock()
-	if since.IsZero() {
+	if first {
 		in.mu.Unlock()
 		s.saveMarks()
 		return

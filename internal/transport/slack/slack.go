@@ -91,8 +91,9 @@ type Slack struct {
 	me    identity
 	say   func(transport.Place, string) error
 	marks marks
-	// behind says that a backlog is still to be read.
-	behind bool
+	// behind says that a backlog is still to be read, first that there was no
+	// connection ever before.
+	behind, first bool
 }
 
 // An identity is who Iris is in a workspace.
@@ -195,6 +196,7 @@ func (s *Slack) Serve(ctx context.Context, ready func()) error {
 	if err := s.loadMarks(); err != nil {
 		return err
 	}
+	s.saveMarks()
 	defer s.saveMarks()
 	// What goes on beside the connections ends with Serve, and not before its
 	// time: a download outlives the connection its message came through.

@@ -70,6 +70,7 @@ func TestConflictIsToldApart(t *testing.T) {
 		want string
 	}{
 		"conflict": {telegramtest.Break{Status: 409, Body: `{"ok":false,"error_code":409,"description":"Conflict: terminated by other getUpdates request"}`}, "409: another process"},
+		"limit":    {telegramtest.Break{Status: 429, After: 1}, "Too Many Requests"},
 	} {
 		s.server.Always(func(method, _ string) *telegramtest.Break {
 			if method == "getUpdates" {
