@@ -41,8 +41,10 @@ e2e: build
 fuzz:
 	./scripts/fuzz.sh $(FUZZ)
 
+# IRIS_CHAOS_RUNS=n makes fewer worlds than 300 of the chaos, IRIS_CHAOS_FROM=seed
+# begins elsewhere.
 soak:
-	$(GO) test -run Soak -tags soak -timeout 60m -v ./internal/app/...
+	$(GO) test -run 'Soak|SlackChaos' -tags soak -timeout 60m -v ./internal/app/...
 	$(GO) test -run RandomDocuments -tags soak -timeout 60m ./internal/transport/slack/mrkdwn
 	$(GO) test -run 'Telegram|DocumentsAreNeverRefused' -tags soak -timeout 60m ./internal/app ./internal/transport/telegram
 
