@@ -84,9 +84,9 @@ func (w *slackWorld) weather(method string, _ url.Values) slacktest.Fault {
 	case talks && n < 18:
 		w.storm = time.Now().Add(2 * time.Second)
 		return slacktest.Fault{RetryAfter: time.Second}
-	case n < 22:
+	case talks && n < 22, n < 5:
 		return slacktest.Fault{Status: 503}
-	case !talks && n < 26:
+	case !talks && n < 9:
 		return slacktest.Fault{RetryAfter: time.Second}
 	case !talks && n < 40:
 		return slacktest.Fault{Takes: time.Duration(w.rnd.IntN(300)) * time.Millisecond}

@@ -120,6 +120,7 @@ func (l *link) read(in *intake, hello func()) error {
 		case f.Type == "disconnect":
 			return fmt.Errorf("Slack asks to connect again (%s)", f.Reason)
 		case f.Envelope != "":
+			hello() // what comes before it must not overtake the backlog
 			in.take(l, f)
 		}
 	}
