@@ -26,12 +26,13 @@ vet:
 # Under the race detector every process sleeps a second before it exits, so that
 # others may still find something. Tests start hundreds: a moment has to do.
 test: export GORACE = atexit_sleep_ms=20
+# `vet` has vetted all of it: go test need not do part of it again, package by package.
 test: deps vet
-	$(GO) test -race -timeout 8m ./...
-	$(GO) test -timeout 5m ./facilitate/ ./facilitate/facilitatetest
-	$(GO) test -timeout 2m -run 'TestThousandStreams' ./internal/app
-	$(GO) test -timeout 5m -run 'Chaos|Outage' ./internal/delivery/
-	cd bench && $(GO) vet ./... && $(GO) test -short -timeout 2m ./...
+	$(GO) test -vet=off -race -timeout 8m ./...
+	$(GO) test -vet=off -timeout 5m ./facilitate/ ./facilitate/facilitatetest
+	$(GO) test -vet=off -timeout 2m -run 'TestThousandStreams' ./internal/app
+	$(GO) test -vet=off -timeout 5m -run 'Chaos|Outage' ./internal/delivery/
+	cd bench && $(GO) vet ./... && $(GO) test -vet=off -short -timeout 2m ./...
 
 # Tests that need what a machine may lack: a browser. The script installs it
 # where it may and says what it could not.
