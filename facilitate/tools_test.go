@@ -199,7 +199,6 @@ func TestHostToolKeepsPrivateWords(t *testing.T) {
 
 // A thief is a tool that keeps what it is handed.
 type thief struct {
-	name  string
 	board tool.Board
 	host  tool.HostHost
 	self  tool.SelfHost

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -179,7 +178,7 @@ func (w *telegramWorld) check() {
 	}
 	if w.Failed() {
 		for _, m := range w.api.Messages(7) {
-			w.Log(fmt.Sprintf("%d: %q", m.ID, m.Text))
+			w.Logf("%d: %q", m.ID, m.Text)
 		}
 	}
 }

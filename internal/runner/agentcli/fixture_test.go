@@ -45,7 +45,6 @@ type stage struct {
 	now     time.Time
 	notices []string
 	audit   []agentcli.Asked
-	queries []agentcli.Query
 }
 
 type lockedBuffer struct {
@@ -123,10 +122,6 @@ func (s *stage) restart() {
 		s.t.Fatal(err)
 	}
 	s.pool, s.r = pool, pool.Runner("fake")
-}
-
-func (s *stage) project(change func(*agentcli.Project)) func(*agentcli.Options) {
-	return func(o *agentcli.Options) { change(&o.Projects[0]) }
 }
 
 // A going is a turn that runs.

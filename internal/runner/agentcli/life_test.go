@@ -80,8 +80,7 @@ func (r refusing) Launch(s agentcli.Setup) (agentcli.Launch, error) {
 
 func TestChosenSessionBeforeSpawn(t *testing.T) {
 	var fresh, kept string
-	var s *stage
-	s = newStage(t, func(o *agentcli.Options) {
+	s := newStage(t, func(o *agentcli.Options) {
 		o.Projects[0].Driver = refusing{look: func(setup agentcli.Setup) {
 			fresh = setup.Fresh
 			data, _ := os.ReadFile(filepath.Join(o.Dir, "fake", thread.Channel()+".json"))

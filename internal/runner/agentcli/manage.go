@@ -265,8 +265,7 @@ func (r *Runner) Usage(conv chat.Address) (Spent, error) {
 	c := r.acquire(conv)
 	defer r.release(c)
 	rec, err := c.view()
-	t := rec.Total
-	return Spent{t.Turns, t.Input, t.Output, t.CacheRead, t.CacheWrite, t.Cost}, err
+	return Spent(rec.Total), err
 }
 
 // passedOver are directories in which nobody works.

@@ -90,7 +90,6 @@ type replay struct {
 	ids  map[string]string
 	skip map[string]bool
 	asks map[string]string
-	last string // the driver's last response, if the recording has more than one
 }
 
 func (r *replay) start(session string) {

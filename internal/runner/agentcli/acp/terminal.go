@@ -135,7 +135,8 @@ func quoteEnv(p createTerminal) string {
 
 // start runs the command of p in dir.
 func (a *Agent) start(p createTerminal, dir string) (id string, err error) {
-	path, args := "", []string{}
+	var path string
+	var args []string
 	if len(p.Args) == 0 {
 		if path, err = exec.LookPath("bash"); err != nil {
 			return "", err
