@@ -61,6 +61,9 @@ const (
 	SaidInvalidURL  = "invalid URL"
 	SaidFailed      = "Bridge request failed."
 	SaidNotWritten  = "Failed to write event."
+	// SaidNotWhole refuses a body that was cut off on its way; whoever sent it
+	// may send it again.
+	SaidNotWhole = "the body did not come whole"
 )
 
 // A Code says why there is no reply.

@@ -124,12 +124,22 @@ func (c *call) ask(ctx context.Context) (string, error) {
 	c.learn(resp)
 	switch {
 	case resp.StatusCode/100 != 2:
-		return "", failure(turn.CodeFailed, "Bridge returned %d: %s", resp.StatusCode, said(resp))
+		why := said(resp)
+		refusal := failure(turn.CodeFailed, "Bridge returned %d: %s", resp.StatusCode, why)
+		if c.turns && resp.StatusCode == http.StatusBadRequest && maimed(why) {
+			return "", &broken{refusal}
+		}
+		return "", refusal
 	case bridge.IsStream(resp.Header.Get("Content-Type")):
 		return c.follow(ctx, resp.Body)
 	}
 	return whole(resp.Body)
 }
+
+// maimed reports whether a refusal says that the request came otherwise than it
+// was sent: something on the way has cut it off. What this client sends is
+// always JSON.
+func maimed(why string) bool { return why == bridge.SaidNotWhole || why == bridge.SaidInvalidJSON }
 
 // learn takes from an answer what the server can do.
 func (c *call) learn(resp *http.Response) {

@@ -122,6 +122,10 @@ func TestRecovery(t *testing.T) {
 		"it has forgotten the turn":       {[]step{cut(echoed, one), body(404, `{"error":"unknown job"}`), stream(echoed, one, two, final)}, []string{"one", "two"}, "", "POST GET POST"},
 		"another has the id":              {[]step{cut(echoed, one), body(200, job("true", others, final)), stream(echoed, one, two, final)}, []string{"one", "two"}, "", "POST GET POST"},
 		"an old agent, another's":         {[]step{cut(accepted, one), body(200, job("true", others, final))}, []string{"one"}, lost, "POST GET"},
+		"the request did not come whole":  {[]step{knowing(400, `{"error":"the body did not come whole"}`), knowing(404, `{"error":"unknown job"}`), stream(echoed, one, final)}, []string{"one"}, "", "POST GET POST"},
+		"it came as other JSON":           {[]step{knowing(400, `{"error":"invalid JSON"}`), knowing(404, `{"error":"unknown job"}`), stream(echoed, one, final)}, []string{"one"}, "", "POST GET POST"},
+		"it never comes whole":            {[]step{knowing(400, `{"error":"invalid JSON"}`), knowing(404, `{"error":"unknown job"}`), knowing(400, `{"error":"invalid JSON"}`), knowing(404, `{"error":"unknown job"}`), knowing(400, `{"error":"invalid JSON"}`)}, nil, "failed: Bridge returned 400: invalid JSON", "POST GET POST GET POST"},
+		"an old agent cannot read it":     {[]step{body(400, `{"error":"invalid JSON"}`)}, nil, "failed: Bridge returned 400: invalid JSON", "POST"},
 		"it breaks each time":             {[]step{cut(), knowing(404, `{"error":"unknown job"}`), cut(), knowing(404, `{"error":"unknown job"}`), cut()}, nil, "failed: Agent @billing broke off: EOF", "POST GET POST GET POST"},
 	} {
 		t.Run(name, func(t *testing.T) {

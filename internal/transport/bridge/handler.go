@@ -79,7 +79,7 @@ func body(w http.ResponseWriter, r *http.Request) (wire.Request, bool) {
 		fail(w, http.StatusRequestEntityTooLarge, "body is larger than "+strconv.Itoa(wire.MaxBody)+" bytes")
 		return wire.Request{}, false
 	case err != nil:
-		fail(w, http.StatusBadRequest, "the body did not come whole")
+		fail(w, http.StatusBadRequest, wire.SaidNotWhole)
 		return wire.Request{}, false
 	}
 	req, err := wire.ParseRequest(data)
