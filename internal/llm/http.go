@@ -20,8 +20,8 @@ const (
 	// writeBuffer and readBuffer are what every turn that waits for its model
 	// holds in memory: small, for there may be a thousand. What does not fit is
 	// written from where it lies; a fast model is read in a few reads more.
-	writeBuffer = 4 << 10
-	readBuffer  = 4 << 10
+	writeBuffer = 1 << 10
+	readBuffer  = 2 << 10
 )
 
 // NewHTTPClient returns a client for one provider, with connections of its own
@@ -58,13 +58,24 @@ type bodyConn struct{ net.Conn }
 // ReadFrom writes what r has.
 func (c bodyConn) ReadFrom(r io.Reader) (int64, error) {
 	if l, ok := r.(*io.LimitedReader); ok {
-		if body, ok := l.R.(*bytes.Reader); ok && int64(body.Len()) <= l.N {
-			n, err := body.WriteTo(c.Conn)
+		if rest := inMemory(l.R); rest != nil && int64(rest.Len()) <= l.N {
+			n, err := rest.WriteTo(c.Conn)
 			l.N -= n
 			return n, err
 		}
 	}
 	return io.Copy(c.Conn, r)
+}
+
+// inMemory returns what r reads from if that lies in memory.
+func inMemory(r io.Reader) *bytes.Reader {
+	switch r := r.(type) {
+	case *bytes.Reader:
+		return r
+	case *body:
+		return r.rest.Load()
+	}
+	return nil
 }
 
 // lingering is how long a finished stream may take to close, so that its

@@ -34,7 +34,7 @@ const (
 	maxOpen = 256
 	// maxDone bounds the memory of who was caught up. Whoever is forgotten is
 	// compared with the journal once more.
-	maxDone = 8192
+	maxDone = 2048
 )
 
 // Modes of what the store makes. Conversations are private to the user that

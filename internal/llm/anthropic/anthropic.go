@@ -8,7 +8,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -101,7 +100,7 @@ const maxErrorBody = 64 << 10
 
 // send asks. An answer whose status says that it failed is an error.
 func (m *Model) send(ctx context.Context, req llm.Request) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.encode(req)))
+	r, err := llm.Post(ctx, m.url, func() []byte { return m.encode(req) })
 	if err != nil {
 		return nil, err
 	}

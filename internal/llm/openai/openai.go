@@ -12,7 +12,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -168,7 +167,7 @@ func (m *Model) Stream(parent context.Context, req llm.Request) iter.Seq2[llm.Ev
 }
 
 func (m *Model) send(ctx context.Context, req llm.Request) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.wire.encode(req)))
+	r, err := llm.Post(ctx, m.url, func() []byte { return m.wire.encode(req) })
 	if err != nil {
 		return nil, err
 	}

@@ -224,6 +224,13 @@ func TestShelfForgets(t *testing.T) {
 	if s.bytes != 20 {
 		t.Errorf("%d bytes after a second put", s.bytes)
 	}
+	for n := range 2 * maxShelved {
+		put(100+n, 0)
+	}
+	if s.take(key(100+maxShelved-1)) != nil || s.take(key(100+maxShelved)) == nil {
+		t.Errorf("%d small ones are kept, want the last %d", s.order.Len(), maxShelved)
+	}
+	put(5, 20)
 	now = now.Add(2 * time.Minute)
 	if s.take(key(5)) != nil {
 		t.Error("kept for too long")

@@ -8,11 +8,16 @@ import (
 	"github.com/iris-operator/iris/internal/chat"
 )
 
+// maxShelved is how many histories are kept at most, however small they are:
+// conversations that end with their first turn, as those of the bridge mostly
+// do, would otherwise push nothing out for hours.
+const maxShelved = 1024
+
 // A shelf keeps decoded histories between turns, the least recently used ones
 // only as long as they fit. A history is taken off while it is used, so that
 // one whose turn went wrong is simply not put back and read anew.
 type shelf struct {
-	max  int64
+	max  int64 // bytes
 	idle time.Duration
 	now  func() time.Time
 
@@ -62,7 +67,7 @@ func (s *shelf) put(key chat.Address, h *history) {
 func (s *shelf) sweep() {
 	old := s.now().Add(-s.idle)
 	for e := s.order.Back(); e != nil; e = s.order.Back() {
-		if s.bytes <= s.max && !e.Value.(*shelved).at.Before(old) {
+		if s.bytes <= s.max && s.order.Len() <= maxShelved && !e.Value.(*shelved).at.Before(old) {
 			return
 		}
 		s.remove(e)
