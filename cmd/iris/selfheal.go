@@ -21,6 +21,7 @@ func selfHealCommand() *cobra.Command {
 	f.StringVar(&so.Agent, "agent", "", "`name` of the agent (default: AGENT_NAME)")
 	f.StringVar(&so.Context, "context", "", "what helps to find the cause")
 	f.StringVar(&so.Severity, "severity", "error", "warning, error or critical")
+	f.BoolVar(&so.Email, "email", false, "mail the report to IRIS_EMAIL_TO as well")
 	f.BoolVar(&so.Restart, "restart", false, "restart the agent's service afterwards; needs the rights for it")
 	flags := settings{}
 	flags.add(c, "config", "IRIS_CONFIG", "configuration `file`")

@@ -68,6 +68,7 @@ func (s *server) build(ctx context.Context, keeper lease.Keeper) (_ *house, err 
 		return nil, err
 	}
 	tokens := api.NewTokens()
+	h.tokens = tokens
 	pictures := picture.NewReducer(0)
 	skills, err := skill.New(skill.Options{Workspace: s.opts.Config.Workspace, Logger: s.log})
 	if err != nil {
@@ -231,7 +232,7 @@ func (s *server) tools(h *house, tokens *api.Tokens, skills *skill.Library, pict
 		PolicyOff: cfg.Bash.Policy == "off", Logger: s.log, Hold: s.hold(h, environ, dir),
 		Env: func(r turn.Request) []string {
 			return append(environ[:len(environ):len(environ)],
-				"IRIS_API_URL="+s.url, "IRIS_TURN_TOKEN="+tokens.Mint(r).Reveal(), "IRIS_CHANNEL="+r.Conversation.Channel())
+				"IRIS_API_URL="+s.url, "IRIS_TURN_TOKEN="+s.turnToken(tokens, r).Reveal(), "IRIS_CHANNEL="+r.Conversation.Channel())
 		},
 	})
 	if err != nil {
@@ -309,7 +310,10 @@ func (s *server) engine(h *house, runners map[string]runner.Runner) (*engine.Eng
 		MaxAge: cfg.Turns.MaxAge.Duration(), Grace: cfg.Turns.Grace.Duration(),
 		Hooks: engine.Hooks{
 			TurnStarted: s.turnStarted,
-			TurnEnded:   s.turnEnded,
+			TurnEnded: func(t engine.TurnInfo) {
+				s.dropTurnToken(h.tokens, t)
+				s.turnEnded(t)
+			},
 			Cleared: func(conv chat.Address) {
 				h.approvals.Withdraw(conv)
 				if h.box.cleared != nil {

@@ -27,6 +27,9 @@ const escalateTimeout = 15 * time.Second
 // SelfHealOptions are what an agent has to say about its own trouble.
 type SelfHealOptions struct {
 	Agent, Reason, Context, Severity string
+	// Email sends the report to a person as well, also when Iris cannot be
+	// reached: the configured address, for an agent must not write to others.
+	Email bool
 	// Restart starts the agent's service again after the report.
 	Restart bool
 }
@@ -42,10 +45,17 @@ func SelfHeal(ctx context.Context, opts Options, so SelfHealOptions) error {
 		return err
 	}
 	how, err := escalate(ctx, e, escalationWay(opts))
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = fmt.Fprintln(opts.Out, how)
 	}
-	if _, err := fmt.Fprintln(opts.Out, how); err != nil {
+	if so.Email {
+		mailed := mailEscalation(ctx, opts.Config.Mail, e, time.Now())
+		if mailed == nil {
+			_, mailed = fmt.Fprintln(opts.Out, "mailed")
+		}
+		err = errors.Join(err, mailed)
+	}
+	if err != nil {
 		return err
 	}
 	if !so.Restart {

@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/iris-operator/iris/internal/api"
 	"github.com/iris-operator/iris/internal/config"
 	"github.com/iris-operator/iris/internal/fleet"
 	"github.com/iris-operator/iris/internal/fleet/health"
+	"github.com/iris-operator/iris/internal/runner/facilitator"
 )
 
 // fleetOptions says where the agents of a workspace are registered, and which
@@ -17,8 +19,14 @@ func fleetOptions(cfg *config.Config) fleet.Options {
 	for _, p := range cfg.Projects {
 		reserved = append(reserved, p.Name)
 	}
-	return fleet.Options{Path: cfg.Agents.Registry, Reserved: reserved}
+	return fleet.Options{
+		Path: cfg.Agents.Registry, Reserved: reserved,
+		Others: func() ([]string, error) { return facilitator.Names(roomsDir(cfg)) },
+	}
 }
+
+// roomsDir is where the rooms of a workspace are.
+func roomsDir(cfg *config.Config) string { return filepath.Join(cfg.Workspace, "state", "rooms") }
 
 func (s *server) openFleet(h *house) (err error) {
 	opts := fleetOptions(s.opts.Config)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/iris-operator/iris/internal/config"
+	"github.com/iris-operator/iris/internal/fleet"
 	"github.com/iris-operator/iris/internal/route"
 )
 
@@ -81,5 +83,28 @@ func TestProjectsReserveTheirNames(t *testing.T) {
 	opts := fleetOptions(&config.Config{Projects: []config.Project{{Name: "web"}}})
 	if !slices.Contains(opts.Reserved, "web") || !slices.Contains(opts.Reserved, nativeRunner) {
 		t.Errorf("reserved are %q", opts.Reserved)
+	}
+}
+
+// TestRoomsReserveTheirNames: no agent takes over the name of a room, however it is
+// written, also when the server does not run.
+func TestRoomsReserveTheirNames(t *testing.T) {
+	dir := t.TempDir()
+	cfg := &config.Config{Workspace: dir, Agents: config.Agents{Registry: filepath.Join(dir, "agents.json")}}
+	if err := os.MkdirAll(roomsDir(cfg), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(roomsDir(cfg), "rooms.json"), []byte(`[{"id":"pricing"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := fleet.Open(fleetOptions(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register(fleet.Agent{Name: "Pricing"}); !errors.Is(err, fleet.ErrTaken) {
+		t.Errorf("Register = %v, want %v", err, fleet.ErrTaken)
+	}
+	if err := r.Register(fleet.Agent{Name: "billing"}); err != nil {
+		t.Errorf("Register of a free name = %v", err)
 	}
 }

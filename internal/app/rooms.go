@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,14 +22,18 @@ import (
 // openRooms makes the facilitated rooms.
 func (s *server) openRooms(h *house) (err error) {
 	h.rooms, err = facilitator.New(facilitator.Options{
-		Dir: filepath.Join(s.opts.Config.Workspace, "state", "rooms"),
+		Dir: roomsDir(s.opts.Config),
 		Submit: func(ctx context.Context, sub transport.Submission) (transport.Receipt, error) {
 			return h.engine.Submit(ctx, sub)
 		},
 		Sync:  func(ctx context.Context) error { return h.journal.Sync(ctx) },
 		Model: func(ctx context.Context) flow.Model { return s.roomModel(ctx, h) },
 		Taken: func(name string) bool {
-			return name == nativeRunner || slices.Contains(h.agentNames(), name) || h.cli != nil && slices.Contains(h.cli.Names(), name)
+			taken := append([]string{nativeRunner}, h.agentNames()...)
+			if h.cli != nil {
+				taken = append(taken, h.cli.Names()...)
+			}
+			return slices.ContainsFunc(taken, func(other string) bool { return strings.EqualFold(other, name) })
 		},
 		Screen: screen{h},
 		Tell: func(ctx context.Context, room, text string) error {

@@ -17,7 +17,7 @@ var consumed = []string{"IRIS_SLACK_APP_TOKEN", "IRIS_SLACK_BOT_TOKEN", "TELEGRA
 // there: what a transport has read, and what the store or the broker holds. What
 // lies only in the environment stays and is named in the log.
 func (s *secrets) scrub(ctx context.Context, environ []string) {
-	gone := []string{"IRIS_WEBUI_PASSWORD"}
+	gone := []string{"IRIS_WEBUI_PASSWORD", "IRIS_SMTP_PASSWORD"}
 	if s.cfg.Secrets.Mode != config.SecretsEnv || s.cfg.Secrets.BrokerURL != "" {
 		var kept []string
 		for _, name := range s.sensitive() {

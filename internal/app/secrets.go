@@ -50,7 +50,7 @@ var words = []string{
 // newRedactor knows the keys of the process itself.
 func newRedactor(cfg *config.Config, more ...secret.Value) *redact.Redactor {
 	r := redact.New(redact.Options{Except: words})
-	for _, v := range append(more, cfg.API.Token, cfg.Web.Password, cfg.Secrets.BrokerToken, cfg.Bridge.Token, cfg.Telegram.Token, cfg.Slack.AppToken, cfg.Slack.BotToken) {
+	for _, v := range append(more, cfg.API.Token, cfg.Web.Password, cfg.Secrets.BrokerToken, cfg.Bridge.Token, cfg.Mail.Password, cfg.Telegram.Token, cfg.Slack.AppToken, cfg.Slack.BotToken) {
 		r.Keep(v)
 	}
 	for _, name := range env.Sensitive() {

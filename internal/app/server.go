@@ -71,6 +71,7 @@ type house struct {
 	lease     lease.Lease
 	keeper    lease.Keeper
 	engine    *engine.Engine
+	tokens    *api.Tokens
 	native    *native.Native
 	desk      *delivery.Desk
 	subagents *subagent.Agents

@@ -51,6 +51,7 @@ type Config struct {
 	Telegram    Telegram    `toml:"telegram"`
 	Schedule    Schedule    `toml:"schedule"`
 	Agents      Agents      `toml:"agents"`
+	Mail        Mail        `toml:"mail"`
 	Bridge      Bridge      `toml:"bridge"`
 	Secrets     Secrets     `toml:"secrets"`
 	Broker      Broker      `toml:"broker"`
@@ -158,6 +159,15 @@ type Agents struct {
 	// Parent and Events make a process a sub-agent that escalates.
 	Parent string `toml:"parent" env:"IRIS_API_URL" default:"none" help:"API of the Iris this one works for; escalations go there"`
 	Events string `toml:"parent_events" env:"IRIS_EVENTS_DIR" default:"none" help:"directory in which escalations are left when the parent does not answer"`
+}
+
+// Mail is how iris self-heal --email reaches a person.
+type Mail struct {
+	Server   string       `toml:"server" env:"IRIS_SMTP_SERVER" default:"none" help:"mail server, host:port, for iris self-heal --email; port 465 speaks TLS from the start, others STARTTLS where the server offers it"`
+	User     string       `toml:"user" env:"IRIS_SMTP_USER" default:"none" help:"who logs in at the mail server; never without TLS, except on this machine"`
+	Password secret.Value `toml:"password" env:"IRIS_SMTP_PASSWORD" default:"none" help:"password at the mail server"`
+	From     string       `toml:"from" env:"IRIS_EMAIL_FROM" default:"none" help:"address that mail comes from"`
+	To       string       `toml:"to" env:"IRIS_EMAIL_TO" default:"none" help:"address that iris self-heal --email writes to"`
 }
 
 // Bridge is the door for other Irises, and the way to the agents of this one.

@@ -68,7 +68,10 @@ type Options struct {
 	// Reserved are names that no agent may have, besides "iris", which is what
 	// the operator's own calls go by.
 	Reserved []string
-	Logger   *slog.Logger // nil: slog.DiscardHandler
+	// Others lists further names that are reserved, those of things that come and
+	// go. It is called for each registration; its error refuses that. nil: none.
+	Others func() ([]string, error)
+	Logger *slog.Logger // nil: slog.DiscardHandler
 }
 
 // A Registry is agents.json. Its methods look at the file every time and parse

@@ -86,7 +86,15 @@ func (r *Registry) tidy(a Agent) (Agent, error) {
 	if err := CheckName(a.Name); err != nil {
 		return a, err
 	}
-	for _, name := range r.opts.Reserved {
+	reserved := r.opts.Reserved
+	if r.opts.Others != nil {
+		others, err := r.opts.Others()
+		if err != nil {
+			return a, fmt.Errorf("whether the name %q is free is not known: %w", a.Name, err)
+		}
+		reserved = append(reserved[:len(reserved):len(reserved)], others...)
+	}
+	for _, name := range reserved {
 		if strings.EqualFold(name, a.Name) {
 			return a, fmt.Errorf("the name %q is %w: it stands for something else here", a.Name, ErrTaken)
 		}

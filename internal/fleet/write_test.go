@@ -345,3 +345,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Names of things that come and go are asked for each time; where they cannot be
+// had, no name is free.
+func TestOtherNamesAreReserved(t *testing.T) {
+	others, broken := []string{"pricing"}, error(nil)
+	r, err := Open(Options{Path: filepath.Join(t.TempDir(), "agents.json"), Others: func() ([]string, error) { return others, broken }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register(Agent{Name: "Pricing"}); !errors.Is(err, ErrTaken) {
+		t.Errorf("Register = %v, want %v", err, ErrTaken)
+	}
+	others = nil
+	if err := r.Register(Agent{Name: "Pricing"}); err != nil {
+		t.Errorf("Register of a free name = %v", err)
+	}
+	broken = errors.New("not readable")
+	if err := r.Register(Agent{Name: "other"}); !errors.Is(err, broken) {
+		t.Errorf("Register = %v, want %v", err, broken)
+	}
+}

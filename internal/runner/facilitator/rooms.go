@@ -142,7 +142,7 @@ func New(opts Options) (*Rooms, error) {
 	}
 	r := &Rooms{opts: opts, log: opts.Logger, store: store, all: map[string]*room{}}
 	r.life, r.end = context.WithCancel(context.Background())
-	specs, err := r.read()
+	specs, err := read(r.list())
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +155,25 @@ func New(opts Options) (*Rooms, error) {
 	return r, nil
 }
 
-func (r *Rooms) list() string { return filepath.Join(r.opts.Dir, "rooms.json") }
+func (r *Rooms) list() string { return list(r.opts.Dir) }
+
+func list(dir string) string { return filepath.Join(dir, "rooms.json") }
+
+// Names returns the names of the rooms in dir, for who does not serve them. A
+// directory without rooms has none.
+func Names(dir string) ([]string, error) {
+	specs, err := read(list(dir))
+	names := make([]string, len(specs))
+	for i, s := range specs {
+		names[i] = s.ID
+	}
+	return names, err
+}
 
 // read returns the rooms on disk. A file that cannot be read is refused with its
 // path, and never overwritten.
-func (r *Rooms) read() (specs []Spec, err error) {
-	data, err := os.ReadFile(r.list())
+func read(path string) (specs []Spec, err error) {
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -168,7 +181,7 @@ func (r *Rooms) read() (specs []Spec, err error) {
 		err = json.Unmarshal(data, &specs)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rooms in %s: %w", r.list(), err)
+		return nil, fmt.Errorf("rooms in %s: %w", path, err)
 	}
 	return specs, nil
 }

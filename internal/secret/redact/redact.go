@@ -71,6 +71,21 @@ func (r *Redactor) Add(v secret.Value) { r.add(v, false) }
 // itself.
 func (r *Redactor) Keep(v secret.Value) { r.add(v, true) }
 
+// Drop forgets a value of Add that has lost its use. What Keep has stays.
+func (r *Redactor) Drop(v secret.Value) {
+	text := strings.TrimSpace(v.Reveal())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.values[text]
+	if known == nil || known.kept {
+		return
+	}
+	for _, f := range known.forms {
+		r.table.remove(f)
+	}
+	delete(r.values, text)
+}
+
 func (r *Redactor) add(v secret.Value, keep bool) {
 	text := strings.TrimSpace(v.Reveal())
 	if len(text) < minLength || slices.Contains(r.opts.Except, text) {

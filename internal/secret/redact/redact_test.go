@@ -202,6 +202,18 @@ func TestOverlappingValuesLeaveNothing(t *testing.T) {
 	}
 }
 
+func TestADroppedValueIsForgotten(t *testing.T) {
+	r := knowing("token-of-a-turn", "another-secret")
+	r.Keep(secret.New("key-of-the-process"))
+	for _, v := range []string{"token-of-a-turn\n", "key-of-the-process", "never-added"} {
+		r.Drop(secret.New(v))
+	}
+	const text = "token-of-a-turn another-secret key-of-the-process"
+	if got, want := r.String(text), "token-of-a-turn "+Mark+" "+Mark; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestTheOldestValuesAreForgotten(t *testing.T) {
 	r := New(Options{Max: 3})
 	r.Keep(secret.New("kept-for-ever"))
