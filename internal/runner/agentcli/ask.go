@@ -99,6 +99,11 @@ func (t *run) ask(p *proc, ev Event) {
 		return
 	}
 	t.heard = true
+	if t.asks[ev.ID] != nil { // asked again under the same id: there will be one answer
+		t.mu.Unlock()
+		cancel()
+		return
+	}
 	t.asks[ev.ID] = &asking{cancel}
 	t.mu.Unlock()
 	shown := make(chan struct{})

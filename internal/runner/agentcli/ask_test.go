@@ -326,6 +326,11 @@ func TestModeAndModelOfAConversation(t *testing.T) {
 	if s.say("hello"); s.status().PID == before {
 		t.Error("the next message has the process that was started for the old mode")
 	}
+	for _, flag := range []string{"-x", "provider/-x", "a\nb"} {
+		if err := s.r.SetModel(t.Context(), thread, flag); err == nil {
+			t.Errorf("SetModel takes %q", flag)
+		}
+	}
 	if err := s.r.SetModel(t.Context(), thread, "big"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/iris-operator/iris/internal/chat"
 )
@@ -224,6 +225,10 @@ func (r *Runner) SetMode(ctx context.Context, conv chat.Address, m Mode) error {
 // SetModel changes the model of a conversation from the next message on; the empty
 // one is the project's. A program that cannot change it is started anew.
 func (r *Runner) SetModel(ctx context.Context, conv chat.Address, model string) error {
+	// Programs take it on their command line, where it must not be read as a flag.
+	if strings.HasPrefix(model, "-") || strings.Contains(model, "/-") || strings.ContainsFunc(model, unicode.IsControl) {
+		return fmt.Errorf("%.80q is no name of a model", model)
+	}
 	c := r.acquire(conv)
 	defer r.release(c)
 	renew := true

@@ -199,6 +199,7 @@ func TestEveryEndOfATurnIsTold(t *testing.T) {
 		"good":            {Preset{}, said, `"result":{"stopReason":"end_turn"}`, ""},
 		"no word":         {Preset{}, "", `"result":{"stopReason":"end_turn"}`, "the agent ended its turn without a word"},
 		"no word copilot": {Copilot(), "", `"result":{"stopReason":"end_turn"}`, Copilot().silence},
+		"a wrong key":     {Copilot(), `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: Authentication failed with provider at http://x (HTTP 401)."}}`, `"result":{"stopReason":"end_turn"}`, "Authentication failed with provider at http://x (HTTP 401)."},
 		"a fault":         {Copilot(), `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: Failed to get response from the AI model; retried"}}`, `"result":{"stopReason":"end_turn"}`, "Failed to get response from the AI model; retried"},
 		"a tool, no word": {Preset{}, fmt.Sprintf(callBash, `{"command":"ls"}`), `"result":{"stopReason":"end_turn"}`, ""},
 		"tokens":          {Preset{}, said, `"result":{"stopReason":"max_tokens"}`, "the model reached the most it may write in one turn"},

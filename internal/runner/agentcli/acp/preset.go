@@ -47,7 +47,7 @@ func Copilot() Preset {
 		modelFlag: "--model", carrier: carryInstructions,
 		off:     map[string]string{"allow_all": "off"},
 		asides:  []string{"Info: Request failed", "Info: Operation cancelled"},
-		faults:  []string{"Error: Failed to get response from the AI model"},
+		faults:  []string{"Error: Failed to get response from the AI model", "Error: Authentication failed with provider"},
 		silence: "the agent ended without a word; its model could not be reached, or refused",
 	}
 }
