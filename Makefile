@@ -28,7 +28,7 @@ vet:
 test: export GORACE = atexit_sleep_ms=20
 # `vet` has vetted all of it: go test need not do part of it again, package by package.
 test: deps vet
-	$(GO) test -vet=off -race -timeout 8m ./...
+	$(GO) test -vet=off -race -timeout 12m ./...
 	$(GO) test -vet=off -timeout 5m ./facilitate/ ./facilitate/facilitatetest
 	$(GO) test -vet=off -timeout 2m -run 'TestThousandStreams' ./internal/app
 	$(GO) test -vet=off -timeout 5m -run 'Chaos|Outage' ./internal/delivery/
