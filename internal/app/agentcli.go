@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,7 +109,7 @@ func (s *server) openCLI(h *house, pictures *picture.Reducer) error {
 		Attach: func(ctx context.Context, req turn.Request) ([]agentcli.Image, []string, error) {
 			return s.cliAttach(ctx, h, pictures, req)
 		},
-		Ask: s.cliAsk(h), Audit: s.cliAudit(h), Idle: s.cliIdle(), CommandLabel: cfg.Progress, Limits: s.cliLimits(), Logger: s.log,
+		Hidden: cliHidden, Ask: s.cliAsk(h), Audit: s.cliAudit(h), Idle: s.cliIdle(), CommandLabel: cfg.Progress, Limits: s.cliLimits(), Logger: s.log,
 	}
 	if cfg.Bash.Policy == "off" {
 		opts.Judge = nil
@@ -179,6 +178,7 @@ func (s *server) cliAttach(ctx context.Context, h *house, pictures *picture.Redu
 	wait, cancel := context.WithTimeout(ctx, s.opts.Config.Turns.Attachments.Duration())
 	defer cancel()
 	var others []tray.File
+	var missed []string
 	for _, f := range req.Message.Files {
 		if f.Missing == "" {
 			if err := h.awaitFile(wait, f.Local); err != nil {
@@ -186,7 +186,7 @@ func (s *server) cliAttach(ctx context.Context, h *house, pictures *picture.Redu
 			}
 		}
 		if f.Missing != "" {
-			s.log.Warn("a file did not reach an agent", "turn", req.ID, "file", f.Local, "why", f.Missing)
+			missed = append(missed, f.Original+" did not arrive: "+f.Missing)
 			continue
 		}
 		if img, ok := s.cliImage(ctx, h, pictures, f.Local); ok {
@@ -195,7 +195,7 @@ func (s *server) cliAttach(ctx context.Context, h *house, pictures *picture.Redu
 		}
 		others = append(others, tray.File{Name: f.Original, Open: func() (io.ReadCloser, error) { return h.sessions.OpenFile(f.Local) }})
 	}
-	files, err = s.place(ctx, h, req, others)
+	files, err = s.place(ctx, h, req, others, missed)
 	return images, files, err
 }
 
@@ -216,13 +216,11 @@ func (s *server) cliImage(ctx context.Context, h *house, pictures *picture.Reduc
 	return agentcli.Image{Mime: p.Mime, Data: p.Data}, true
 }
 
-// programPath finds a program on the PATH of an environment, "" if it is not there.
+// programPath finds a program as a project does, "" if it is not there.
 func programPath(environ []string, name string) string {
-	for _, dir := range filepath.SplitList(lookup(environ, "PATH")) {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
-			return path
-		}
+	path, err := agentcli.Find(name, lookup(environ, "PATH"))
+	if err != nil {
+		return ""
 	}
-	return ""
+	return path
 }

@@ -164,7 +164,7 @@ const (
 )
 
 func (d cliDesk) sessions() (string, error) {
-	list, err := d.r.Sessions()
+	list, err := d.r.Sessions(d.conv)
 	if len(list) == 0 {
 		return "There are no sessions of this project yet.", err
 	}
@@ -209,7 +209,7 @@ func quoted(s string) string {
 
 func (d cliDesk) resume(argument string) (string, error) {
 	if argument == "" {
-		list, err := d.r.Sessions()
+		list, err := d.r.Sessions(d.conv)
 		if len(list) == 0 {
 			return "There is no session to go back to.", err
 		}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/iris-operator/iris/internal/chat"
 )
@@ -30,6 +31,29 @@ func (s *server) mayAnswer(h *house) func(chat.Address, chat.Person) bool {
 		}
 		return true
 	}
+}
+
+// cliHidden keeps what was said in private, to a bot or by the operator, out of the
+// lists of everybody else's conversations. The operator sees all.
+func cliHidden(conv chat.Address, other string) bool {
+	if _, _, thread := chat.ThreadOf(conv); !thread && conv.Space != chat.Slack && conv.Space != chat.Telegram {
+		return false
+	}
+	a, err := chat.Parse(other)
+	return err != nil || !manyRead(a)
+}
+
+// manyRead reports that several people read a conversation: a channel or group of a
+// platform, and not a private chat or one of the operator's own.
+func manyRead(a chat.Address) bool {
+	channel, _, thread := chat.ThreadOf(a)
+	switch {
+	case thread:
+		return !strings.HasPrefix(channel, "D")
+	case a.Space == chat.Slack:
+		return !strings.HasPrefix(a.ID, "D")
+	}
+	return a.Space == chat.Telegram && strings.HasPrefix(a.ID, "-")
 }
 
 // The ids of whoever calls the API with the operator's token, and of who uses the

@@ -73,6 +73,11 @@ func Install(ctx context.Context, opts BackgroundOptions) error {
 		return err
 	}
 	fmt.Fprintf(opts.Out, "Iris runs in the background now, as %s says.\n", m.File())
+	for _, f := range checkProjects(opts.Config, opts.Environ) {
+		if f.bad {
+			fmt.Fprintf(opts.Out, "But: %s: %s; %s.\n", f.what, f.result, f.fix)
+		}
+	}
 	if runtime.GOOS == "linux" {
 		fmt.Fprintln(opts.Out, "It ends when you log out, unless you allow it to stay: loginctl enable-linger")
 	}

@@ -3,7 +3,7 @@ package app
 import (
 	"fmt"
 	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/iris-operator/iris/internal/config"
@@ -55,7 +55,7 @@ func orElse(s, other string) string {
 func checkConfig(opts DoctorOptions) (all []finding) {
 	cfg := opts.Config
 	if opts.ConfigErr != nil {
-		return []finding{{what: "configuration", result: opts.ConfigErr.Error(), fix: "correct it; docs/configuration.md lists every setting", bad: true}}
+		return []finding{{what: "configuration", result: opts.ConfigErr.Error(), fix: "correct it; docs/configuration.md and docs/projects.md list every setting", bad: true}}
 	}
 	if cfg.File == "" {
 		return []finding{{what: "configuration", result: "no file", fix: "iris init writes one", bad: true}}
@@ -95,20 +95,25 @@ func checkProjects(cfg *config.Config, environ []string) (all []finding) {
 		if names[strings.ToLower(p.Name)] {
 			all = append(all, finding{what: p.Name, result: "an agent, or Iris herself, has this name", fix: "give the project another", bad: true})
 		}
-		if !present(p.Bin, environ) {
+		if programPath(environ, p.Bin) == "" {
 			all = append(all, finding{what: p.Name, result: p.Bin + " is not there", fix: "install it, or name it: bin in the project, or " + p.Agent + "_bin", bad: true})
 			continue
 		}
 		all = append(all, finding{what: p.Name, result: p.Agent + " in " + p.WorkDir})
+		for _, l := range []struct {
+			key  string
+			list []string
+		}{{"allow_channels", p.AllowChannels}, {"allow_users", p.AllowUsers}} {
+			for _, id := range l.list {
+				if !platformID().MatchString(id) {
+					all = append(all, finding{what: p.Name, result: fmt.Sprintf("%s: %q is no id, and so fits nobody", l.key, id), fix: "take the id: C… and U… in Slack, a number in Telegram", bad: true})
+				}
+			}
+		}
 	}
 	return all
 }
 
-// present reports that a program can be started.
-func present(bin string, environ []string) bool {
-	if !strings.Contains(bin, string(filepath.Separator)) {
-		return programPath(environ, bin) != ""
-	}
-	info, err := os.Stat(bin)
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
-}
+// platformID is what ids of channels and people look like: capital letters and
+// digits in Slack, a number in Telegram.
+func platformID() *regexp.Regexp { return regexp.MustCompile(`^([A-Z][A-Z0-9]+|(tg-)?-?[0-9]+)$`) }

@@ -29,9 +29,6 @@ func (s *server) configuredProjects(taken []string) (all []agentcli.Project, err
 			Name: p.Name, Agent: programs[i].about, Bin: p.Bin, WorkDir: p.WorkDir, Mode: agentcli.Mode(p.Mode),
 			Model: p.Model, Args: p.Args, PassEnv: p.PassEnv, Readable: s.cliReadable,
 		}
-		if path := programPath(s.opts.Environ, p.Bin); path != "" {
-			one.Bin = path
-		}
 		if one.Driver, err = programs[i].driver(s); err != nil {
 			return nil, fmt.Errorf("project %s: %w", p.Name, err)
 		}

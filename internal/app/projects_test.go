@@ -33,7 +33,7 @@ func TestConfiguredProjects(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if p := all[0]; p.Name != "web" || p.Bin != program || p.Mode != "auto" || p.Model != "a/b" || p.Driver == nil || len(p.Args) != 1 {
+	if p := all[0]; p.Name != "web" || p.Bin != "my-pi" || programPath(s.opts.Environ, p.Bin) != program || p.Mode != "auto" || p.Model != "a/b" || p.Driver == nil || len(p.Args) != 1 {
 		t.Errorf("the first is %+v", p)
 	}
 	if p := all[1]; p.Bin != "/opt/agent" || p.Driver == nil {

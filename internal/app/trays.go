@@ -37,15 +37,16 @@ func (s *server) cliReadable(conv chat.Address) []string {
 }
 
 // place puts files that people sent where a program may read them, and tells people
-// which did not get there.
-func (s *server) place(ctx context.Context, h *house, req turn.Request, files []tray.File) ([]string, error) {
-	if len(files) == 0 {
-		return nil, nil
+// which did not get there; missed are those that are known not to.
+func (s *server) place(ctx context.Context, h *house, req turn.Request, files []tray.File, missed []string) (paths []string, err error) {
+	if len(files) > 0 {
+		if err := h.inbox.Sweep(); err != nil {
+			s.log.Warn("old files of agents were not deleted", "err", err)
+		}
+		var more []string
+		paths, more, err = h.inbox.Place(ctx, req.Conversation, req.ID, files)
+		missed = append(missed, more...)
 	}
-	if err := h.inbox.Sweep(); err != nil {
-		s.log.Warn("old files of agents were not deleted", "err", err)
-	}
-	paths, missed, err := h.inbox.Place(ctx, req.Conversation, req.ID, files)
 	for _, m := range missed {
 		s.log.Warn("a file did not reach an agent", "turn", req.ID, "why", m)
 		if err := h.engine.Notice(context.WithoutCancel(ctx), req.Conversation, "_"+m+"_"); err != nil {

@@ -183,16 +183,23 @@ func replace(file string, text []byte) error {
 	return err
 }
 
-// path is the PATH of the service: where programs usually are, where Iris is, and
-// what the caller has.
+// path is the PATH of the service: what the caller has, where programs usually are,
+// and where Iris is. With launchd the usual places come first: there it is often
+// the short PATH of a program that was clicked on.
 func (o Options) path() string {
-	dirs := []string{"/opt/homebrew/bin", "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin", filepath.Dir(o.Program)}
-	for _, dir := range filepath.SplitList(o.Path) {
+	usual := []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin", filepath.Dir(o.Program)}
+	own := filepath.SplitList(o.Path)
+	all := slices.Concat(own, usual)
+	if o.OS == "darwin" {
+		all = slices.Concat([]string{"/opt/homebrew/bin"}, usual, own)
+	}
+	var dirs []string
+	for _, dir := range all {
 		if filepath.IsAbs(dir) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
-	return strings.Join(slices.Compact(dirs), string(filepath.ListSeparator))
+	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // unit is the name of the service in systemd.

@@ -44,7 +44,7 @@ func TestSystemd(t *testing.T) {
 	for _, want := range []string{
 		"Type=notify\n", "Restart=always\n", "WantedBy=default.target\n",
 		`ExecStart="/opt/iris bin/iris" "serve" "--config" "/a \"b\" 100%% $$HOME <x>"` + "\n",
-		`Environment="PATH=/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/iris bin:/home/me/bin"` + "\n",
+		`Environment="PATH=/usr/bin:/home/me/bin:/usr/local/bin:/bin:/usr/sbin:/sbin:/opt/iris bin"` + "\n",
 	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the unit has no %q:\n%s", want, data)

@@ -56,7 +56,7 @@ func fileKeys() []string {
 		}
 		out = append(out, f.Key)
 	}
-	return append(out, projectKeys()...)
+	return append(append(out, "projects"), projectKeys()...)
 }
 
 // check refuses values that cannot be meant.

@@ -64,7 +64,7 @@ type Words []string
 func (w *Words) UnmarshalTOML(v any) error {
 	list, ok := v.([]any)
 	if !ok {
-		return fmt.Errorf("%v is no list of texts", v)
+		return fmt.Errorf("%v is no list of texts, as in [%q]", v, fmt.Sprint(v))
 	}
 	*w = nil
 	for _, one := range list {
@@ -195,9 +195,12 @@ func word(name, v string, allowed []string) error {
 	return fmt.Errorf("%w; the nearest is %q", err, Nearest(v, allowed))
 }
 
-// Closed reports that there are projects and none of them is open to anybody in a
-// chat.
+// Closed reports that there are projects and a chat platform, and that none of the
+// projects is open to anybody there.
 func (c *Config) Closed() bool {
+	if c.Slack.BotToken.IsZero() && c.Telegram.Token.IsZero() {
+		return false
+	}
 	for _, p := range c.Projects {
 		if len(p.AllowChannels)+len(p.AllowUsers) > 0 {
 			return false

@@ -85,7 +85,11 @@ func TestEnvironmentBeatsProgramsInFile(t *testing.T) {
 }
 
 func TestClosedProjectsAreWarnedOf(t *testing.T) {
-	_, warnings, err := Load(source(t, "[[projects]]\nwork_dir = \".\"\n"))
+	const project = "[[projects]]\nwork_dir = \".\"\n"
+	if _, warnings, err := Load(source(t, project)); err != nil || len(warnings) != 0 {
+		t.Errorf("where there is no chat: %q, %v", warnings, err)
+	}
+	_, warnings, err := Load(source(t, project+"[slack]\nbot_token = \"xoxb-1\"\napp_token = \"xapp-1\"\n"))
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "allow_channels") {
 		t.Errorf("%q, %v", warnings, err)
 	}
@@ -113,7 +117,10 @@ func TestProjectsThatCannotBeMeant(t *testing.T) {
 		"project's mode":      {ok + "permission_mode = \"yolo\"\n", "", "project a: permission_mode"},
 		"acp without a bin":   {ok + "agent = \"acp\"\n", "", "bin is missing"},
 		"pi's model":          {ok + "agent = \"pi\"\nmodel = \"sonnet\"\n", "", "Pi needs provider/id"},
-		"a list that is none": {ok + "allow_users = \"U1\"\n", "", "no list of texts"},
+		"a list that is none": {ok + "allow_users = \"U1\"\n", "", `allow_users: U1 is no list of texts, as in ["U1"]`},
+		"a letter missing":    {"[[project]]\nname = \"a\"\n", "", `no setting "project"; the nearest is "projects"`},
+		"one bracket":         {"[projects]\nname = \"a\"\n", "", "[[projects]], in two brackets"},
+		"two kinds of model":  {"model = \"opus\"\n[model]\nname = \"x\"\n", "", "write agent_model"},
 		"model of no kind":    {"model = 5\n", "", "model"},
 	} {
 		src := source(t, c.body+"\n", c.env)

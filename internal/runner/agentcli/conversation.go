@@ -25,6 +25,7 @@ type conversation struct {
 	loaded bool
 	rec    record
 	live   *proc // nil: none that takes messages
+	last   *proc // the one that took them last; what of it is left may still be ending
 	turn   *run  // nil: none runs
 	active time.Time
 	// chats are texts of work that no turn asked for.
@@ -162,6 +163,23 @@ func (c *conversation) named(id string) {
 	}
 }
 
+// alone returns when nothing is left of the process before: two of them would write
+// to one session.
+func (c *conversation) alone(ctx context.Context) error {
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	select {
+	case <-last.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // close ends the process, if there is one, and returns when nothing of it is left.
 func (c *conversation) close() {
 	if p := c.process(); p != nil {
@@ -216,7 +234,7 @@ func (c *conversation) reap(ctx context.Context) {
 	p, idle := c.live, now.Sub(c.active)
 	due := p != nil && c.turn == nil && idle >= opts.Idle
 	if due {
-		c.live = nil // a message that comes now waits for the next process
+		c.live = nil // a message that comes now waits for its end, and gets the next
 	}
 	c.mu.Unlock()
 	if !due {

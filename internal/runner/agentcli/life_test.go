@@ -277,6 +277,9 @@ func TestClosingTakesNoMessage(t *testing.T) {
 	if second == first {
 		t.Error("the message went to the process that was ending")
 	}
+	if running(first) {
+		t.Error("two processes had the session at once")
+	}
 	<-closed
 	if running(first) {
 		t.Errorf("process %s ignores TERM and was not killed", first)

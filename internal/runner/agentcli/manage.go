@@ -96,13 +96,17 @@ func (r *Runner) Status(conv chat.Address) (Status, error) {
 	return s, nil
 }
 
-// Sessions lists the sessions that Iris began for the project, newest first, and
-// no others that the program may have. An error names records that could not be
-// read; the list holds the rest.
-func (r *Runner) Sessions() ([]Past, error) {
+// Sessions lists the sessions that Iris began for the project and that a
+// conversation may see (Options.Hidden), newest first, and no others that the
+// program may have. An error names records that could not be read; the list holds
+// the rest.
+func (r *Runner) Sessions(conv chat.Address) ([]Past, error) {
 	records, err := r.shelf.all()
 	var list []Past
 	for _, rec := range records {
+		if hidden := r.pool.opts.Hidden; hidden != nil && rec.Channel != conv.Channel() && hidden(conv, rec.Channel) {
+			continue
+		}
 		if rec.Session != "" && rec.Known {
 			now := rec.Now
 			now.Session, now.Dir = rec.Session, rec.Dir
@@ -173,7 +177,7 @@ func (r *Runner) Switch(conv chat.Address, dir string) error {
 // Resume has a conversation go on with a session of the project, named by its id or
 // the beginning of it; the newest that fits is taken.
 func (r *Runner) Resume(conv chat.Address, id string) (Past, error) {
-	list, err := r.Sessions()
+	list, err := r.Sessions(conv)
 	i := slices.IndexFunc(list, func(p Past) bool { return p.ID == id })
 	if i < 0 && id != "" {
 		i = slices.IndexFunc(list, func(p Past) bool { return strings.HasPrefix(p.ID, id) })

@@ -39,7 +39,7 @@ func TestOnlyItsOwnSessions(t *testing.T) {
 	third := s.say("SESSION")
 	s.r = s.pool.Runner("fake")
 
-	list, err := s.r.Sessions()
+	list, err := s.r.Sessions(thread)
 	if err != nil || len(list) != 2 || list[0].ID != second || list[1].ID != first || !list[0].Open || !list[0].Alive || list[1].Open {
 		t.Fatalf("Sessions = %+v, %v", list, err)
 	}
@@ -63,7 +63,7 @@ func TestOnlyItsOwnSessions(t *testing.T) {
 	if got := s.say("SESSION"); got != first {
 		t.Errorf("resumed %s, want %s", got, first)
 	}
-	if list, _ = s.r.Sessions(); len(list) != 2 {
+	if list, _ = s.r.Sessions(thread); len(list) != 2 {
 		t.Errorf("afterwards: %+v", list)
 	}
 }

@@ -79,6 +79,11 @@ type Options struct {
 	// messages have no files.
 	Attach func(ctx context.Context, req turn.Request) (images []Image, files []string, err error)
 
+	// Hidden says that a conversation may not see, or go on with, the sessions of
+	// the one with another channel id: what was said there is nobody else's. nil:
+	// a project's sessions are seen in all its conversations.
+	Hidden func(conv chat.Address, other string) bool
+
 	// Outbox is where the programs put files for people. nil: nowhere.
 	Outbox Outbox
 

@@ -53,6 +53,9 @@ func failure(err error, format string, args ...any) error {
 // A session that the program does not know gives ErrNoSession.
 func (c *conversation) start(ctx context.Context) (*proc, error) {
 	pool, project := c.r.pool, &c.r.project
+	if err := c.alone(ctx); err != nil {
+		return nil, err
+	}
 	rec, again, err := c.choose()
 	if err != nil {
 		return nil, failure(err, "The session of this conversation could not be read or kept; the log says more.")
@@ -73,7 +76,7 @@ func (c *conversation) start(ctx context.Context) (*proc, error) {
 	}
 	pool.log.Info("an agent's process was started", "project", project.Name, "conversation", c.addr, "instance", p.instance, "pid", p.tree.Pid(), "session", rec.Session, "again", again)
 	c.mu.Lock()
-	c.live, c.active = p, pool.opts.Now()
+	c.live, c.last, c.active = p, p, pool.opts.Now()
 	c.mu.Unlock()
 	open, cancel := context.WithTimeout(ctx, pool.opts.OpenLimit)
 	defer cancel()
@@ -110,13 +113,16 @@ func (p *proc) prepare(rec record) error {
 	c := p.c
 	pool, project := c.r.pool, &c.r.project
 	p.env = Environ(pool.opts.Environ, project.PassEnv...)
-	bin, err := find(project.Bin, value(p.env, "PATH"))
+	bin, err := Find(project.Bin, value(p.env, "PATH"))
 	if err != nil {
 		return failure(err, "%s could not be started: there is no program %s.", project.agent(), project.Bin)
 	}
 	dir := c.dir(rec)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return failure(err, "%s could not be started: its work directory %s is not there.", project.agent(), dir)
+	}
+	if rec.Dir != "" && !within([]string{project.WorkDir}, resolve(dir)) {
+		return failure(nil, "%s could not be started: %s is not below %s any more; /switch names another directory.", project.agent(), dir, project.WorkDir)
 	}
 	scratch := filepath.Join(c.r.shelf.dir, c.addr.Channel()+".d")
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
@@ -138,8 +144,9 @@ func (p *proc) prepare(rec record) error {
 	return nil
 }
 
-// find looks for a program as a shell would.
-func find(name, path string) (string, error) {
+// Find looks for a program as a shell would: by its path, or by its name in the
+// absolute directories of a PATH.
+func Find(name, path string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, executable(name)
 	}
@@ -169,7 +176,7 @@ func (p *proc) launch() (err error) {
 	if err != nil {
 		return failure(err, "%s could not be started: %v.", project.agent(), err)
 	}
-	path, err := find(l.Path, value(p.env, "PATH"))
+	path, err := Find(l.Path, value(p.env, "PATH"))
 	if err != nil {
 		return failure(err, "%s could not be started: there is no program %s.", project.agent(), l.Path)
 	}
