@@ -30,7 +30,8 @@ test: export GORACE = atexit_sleep_ms=20
 test: deps vet
 	$(GO) test -vet=off -race -timeout 12m ./...
 	$(GO) test -vet=off -timeout 5m ./facilitate/ ./facilitate/facilitatetest
-	$(GO) test -vet=off -timeout 2m -run 'TestThousandStreams' ./internal/app
+	$(GO) test -vet=off -timeout 4m -run 'TestThousandStreams|TestModelFaults|TestReadyAtOnce' ./internal/app
+	$(GO) test -vet=off -timeout 4m -run 'ResidentProcesses|FirstToken|HundredMegabytes' ./internal/runner/agentcli/...
 	$(GO) test -vet=off -timeout 5m -run 'Chaos|Outage' ./internal/delivery/
 	cd bench && $(GO) vet ./... && $(GO) test -vet=off -short -timeout 2m ./...
 

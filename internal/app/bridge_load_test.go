@@ -97,7 +97,7 @@ func TestThousandStreams(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens a thousand streams")
 	}
-	n, limit := 1000, 160<<10
+	n, limit := 1000, 140<<10
 	if detector > 1 {
 		n = 50
 	}
