@@ -6,6 +6,6 @@ import "time"
 
 // How much a test of Telegram does in an ordinary run.
 const (
-	quickMessages = 2
+	quickMessages = 1
 	quickBound    = 2 * time.Second
 )

@@ -232,7 +232,7 @@ func TestWalls(t *testing.T) {
 	}{
 		"plain":        {"/iris/agents/a", "/usr/bin/iris", []string{`ReadWritePaths="/iris/agents/a/data" "/iris/agents/a/events"`, "ProtectHome=yes", `InaccessiblePaths="-/iris/.env"`}, []string{"BindPaths", "Temporary"}},
 		"in a home":    {"/home/ann/agents/a", "/usr/bin/iris", []string{`BindPaths="/home/ann/agents/a/data" "/home/ann/agents/a/events"`, "ProtectHome=tmpfs"}, []string{"ReadWritePaths"}},
-		"binary there": {"/iris/agents/a", "/root/bin/iris", []string{`BindReadOnlyPaths="/root/bin/iris"`, "ProtectHome=tmpfs"}, nil},
+		"binary there": {"/iris/agents/a", "/home/ann/bin/iris", []string{`BindReadOnlyPaths="/home/ann/bin/iris"`, "ProtectHome=tmpfs"}, nil},
 		"closed above": {inside, "/usr/bin/iris", []string{`TemporaryFileSystem="` + shut + `:ro"`, `BindPaths="` + inside + `/data" "` + inside + `/events"`}, []string{"ReadWritePaths"}},
 	} {
 		s := spec(c.home)
